@@ -1,0 +1,1 @@
+"""utterd: the player process: samples to the speaker."""

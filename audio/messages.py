@@ -1,0 +1,142 @@
+"""Messages between the daemon and the player, one msgpack struct a SOCK_SEQPACKET packet.
+
+Times are CLOCK_MONOTONIC in ns, positions are samples of the utterance at the rate of its voice.
+Gain, pause and the fence are not messages: they live in shared memory (`utterd.audio.ring`).
+"""
+
+from typing import Literal
+
+import msgspec
+
+SinkKind = Literal["device", "wav", "null"]
+
+
+class Configure(msgspec.Struct, tag=True, frozen=True):
+    """Daemon to player, once, as the first message: where to play and how."""
+
+    sink: SinkKind = "device"
+    """`device`: PortAudio; `wav`: a file written at the pace of a device; `null`: paced silence."""
+    device: str = "default"
+    """`default`, or a stable part of the device's name (never an index)."""
+    wav_path: str = ""
+    """Where the `wav` sink writes."""
+    rate: int = 0
+    """Rate of the sink in Hz; 0 means the device's own (48000 for `wav` and `null`)."""
+    channels: int = 0
+    """Channels to open; 0 means two where the device has two, else one."""
+    period_ms: float = 10.0
+    ramp_ms: float = 5.0
+    """Length of the ramps at fences, pauses and the edges of gaps."""
+    speed: float = 1.0
+    """How much faster than a real device `wav` and `null` run (tests only)."""
+
+
+class Shutdown(msgspec.Struct, tag=True, frozen=True):
+    """Daemon to player: fade, close the device, exit 0."""
+
+
+class Opened(msgspec.Struct, tag=True, frozen=True):
+    """The sink is open and its callback runs."""
+
+    device: str
+    rate: int
+    """Hz."""
+    channels: int
+    period_frames: int
+    latency_ms: float
+    """Output latency as the host API reports it."""
+    realtime: bool
+    """Whether SCHED_FIFO was granted to the audio thread."""
+    memory_locked: bool
+    ns: int
+
+
+class DeviceLost(msgspec.Struct, tag=True, frozen=True):
+    """The sink can't be opened or has stopped; the player keeps trying."""
+
+    device: str
+    reason: Literal["missing", "busy", "vanished", "stalled", "failed"]
+    message: str
+    """One line: what happened, to what, and what to do."""
+    retry_ms: int
+    """Time until the next try."""
+    ns: int
+
+
+class Started(msgspec.Struct, tag=True, frozen=True):
+    """The first sample of a generation, and its first sample above -50 dBFS.
+
+    Sent once a generation, when the first sample above -50 dBFS is handed to the device (or with
+    the last sample, where all are below).
+    """
+
+    generation: int
+    first_sample_ns: int
+    """When the first sample reaches the DAC."""
+    first_sound_ns: int
+    """When the first sample above -50 dBFS reaches the DAC."""
+
+
+class Anchor(msgspec.Struct, tag=True, frozen=True):
+    """From here on, sample `position` of the generation reaches the DAC at `dac_ns`.
+
+    Sent with the first sample of a generation and after everything that shifts the clock of what
+    follows: an underrun, a pause, a reopened device.
+    """
+
+    generation: int
+    position: int
+    dac_ns: int
+
+
+class Ended(msgspec.Struct, tag=True, frozen=True):
+    """The last sample of a generation was handed to the device."""
+
+    generation: int
+    samples: int
+    """Samples of the utterance played, at the rate of the voice."""
+    dac_ns: int
+    """When the last one reaches the DAC."""
+
+
+class Dropped(msgspec.Struct, tag=True, frozen=True):
+    """A generation was fenced or revoked while part of it was in the ring or playing.
+
+    Sent once for a generation of which the player has seen at least one sample.
+    """
+
+    generation: int
+    samples: int
+    """Position of the last sample that sounded, 0 if none did."""
+    silent_ns: int
+    """When the device has nothing of it left to sound (end of the ramp at the DAC)."""
+
+
+class Underrun(msgspec.Struct, tag=True, frozen=True):
+    """The ring ran dry inside a generation, or the host API reported an underflow."""
+
+    generation: int
+    position: int
+    """Position of the first missing sample; -1 if only the host API noticed."""
+    missing_ms: float
+    """Length of the gap, 0 if only the host API noticed."""
+    count: int
+    """Underruns since the player started."""
+    ns: int
+
+
+class Alive(msgspec.Struct, tag=True, frozen=True):
+    """Sent about once a second."""
+
+    rss_bytes: int
+    underruns: int
+    callback_age_ms: float
+    """Age of the last callback; the daemon kills a player whose callbacks have stopped."""
+    open: bool
+    ns: int
+
+
+ToPlayer = Configure | Shutdown
+FromPlayer = (
+    Opened | DeviceLost | Started | Anchor | Ended | Dropped | Underrun | Alive
+)

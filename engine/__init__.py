@@ -1,0 +1,1 @@
+"""utterd: the engine worker: text to samples."""

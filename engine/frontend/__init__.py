@@ -1,0 +1,1 @@
+"""The front end: text to phonemes, one stage a file (see `contract`)."""

@@ -1,0 +1,1 @@
+"""Training of the voice of our own (extra `train`)."""
