@@ -137,6 +137,4 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
 
 
 ToPlayer = Configure | Shutdown
-FromPlayer = (
-    Opened | DeviceLost | Started | Anchor | Ended | Dropped | Underrun | Alive
-)
+FromPlayer = Opened | DeviceLost | Started | Anchor | Ended | Dropped | Underrun | Alive

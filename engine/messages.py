@@ -183,6 +183,4 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
 
 
 ToWorker = Configure | Say | Abandon | Shutdown
-FromWorker = (
-    Ready | Broken | FirstAudio | Segment | Pcm | Finished | Abandoned | Failed | Alive
-)
+FromWorker = Ready | Broken | FirstAudio | Segment | Pcm | Finished | Abandoned | Failed | Alive

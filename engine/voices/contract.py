@@ -41,7 +41,7 @@ class Speech(Protocol):
         ...
 
 
-class Abandoned(Exception):
+class AbandonedError(Exception):
     """Raised by a voice that saw `abandon()` turn true in the middle of its work."""
 
 
@@ -55,15 +55,13 @@ class Voice(Protocol):
     controls: tuple[str, ...]
     runtime: str
 
-    def speak(
-        self, segment: Segment, controls: Controls, abandon: Callable[[], bool]
-    ) -> Speech:
+    def speak(self, segment: Segment, controls: Controls, abandon: Callable[[], bool]) -> Speech:
         """Begin a segment.
 
         Heads and tails are trimmed to 10 ms of silence; pauses between segments are the worker's.
 
         Raises:
-            Abandoned: `abandon()` turned true; asked at least once a chunk.
+            AbandonedError: `abandon()` turned true; asked at least once a chunk.
         """
         ...
 
