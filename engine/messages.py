@@ -37,6 +37,12 @@ class Say(msgspec.Struct, tag=True, frozen=True):
     """Nothing follows in this generation."""
     to: Literal["ring", "daemon"] = "ring"
     """`daemon`: answer with `Pcm` messages instead of writing to the ring."""
+    position: int = 0
+    """Position of the first sample of this text: not 0 where a lost worker's work goes on."""
+    written: int = 0
+    """Samples before this position are in the ring already and are not written again."""
+    speaker: str = ""
+    """Style or speaker inside the package; empty for the one of `Configure`."""
     language: str = ""
     """BCP 47; empty lets the front end tell by the script."""
     rate: float = 1.0
