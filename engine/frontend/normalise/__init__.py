@@ -1,0 +1,1 @@
+"""Written forms to spoken ones, one family of rules a file."""
