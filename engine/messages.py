@@ -37,6 +37,9 @@ class Say(msgspec.Struct, tag=True, frozen=True):
     """Nothing follows in this generation."""
     to: Literal["ring", "daemon"] = "ring"
     """`daemon`: answer with `Pcm` messages instead of writing to the ring."""
+    begin: int = 0
+    """Character offset in the whole text from which to speak: segments that end at or before it
+    are read (for context) and left out, so that what was interrupted goes on from a clause."""
     position: int = 0
     """Position of the first sample of this text: not 0 where a lost worker's work goes on."""
     written: int = 0
