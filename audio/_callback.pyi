@@ -1,0 +1,6 @@
+"""Types of the C extension; `audio/native/` has its source."""
+
+from collections.abc import Buffer
+
+def load(buffer: Buffer, offset: int, /) -> int: ...
+def store(buffer: Buffer, offset: int, value: int, /) -> None: ...
