@@ -7,7 +7,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from utterd.engine.frontend.contract import Segment
+from utterd.engine.frontend.contract import Segment, Skipped
+from utterd.engine.runtimes.contract import AbandonedError
+
+__all__ = ["AbandonedError", "Controls", "Speech", "Timing", "Voice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +35,24 @@ class Timing:
 class Speech(Protocol):
     """A segment being synthesised: first its timing, then its samples chunk by chunk."""
 
-    timing: Timing
-    encoded_ns: int
-    """When the timing was known (CLOCK_MONOTONIC)."""
+    @property
+    def timing(self) -> Timing:
+        """Known before the first sample."""
+        ...
+
+    @property
+    def encoded_ns(self) -> int:
+        """When the timing was known (CLOCK_MONOTONIC)."""
+        ...
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What of the segment this voice has no sound for."""
+        ...
 
     def chunks(self) -> Iterator[NDArray[np.float32]]:
         """Yield mono samples in [-1, 1] at the voice's rate, `timing.samples` in all."""
         ...
-
-
-class AbandonedError(Exception):
-    """Raised by a voice that saw `abandon()` turn true in the middle of its work."""
 
 
 class Voice(Protocol):
@@ -55,13 +65,20 @@ class Voice(Protocol):
     controls: tuple[str, ...]
     runtime: str
 
+    @property
+    def network_ns(self) -> int:
+        """Time spent in its networks since it was loaded, in ns."""
+        ...
+
     def speak(self, segment: Segment, controls: Controls, abandon: Callable[[], bool]) -> Speech:
         """Begin a segment.
 
         Heads and tails are trimmed to 10 ms of silence; pauses between segments are the worker's.
 
         Raises:
-            AbandonedError: `abandon()` turned true; asked at least once a chunk.
+            AbandonedError: `abandon()` turned true; asked at least once a chunk, and from
+                another thread while a long run of a network goes on.
+            RuntimeFailedError: the network refused.
         """
         ...
 

@@ -1,0 +1,133 @@
+"""Kokoro-82M: Chinese and English in one voice; a segment is one run of its network."""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from utterd.engine.frontend.contract import Segment, Skipped
+from utterd.engine.runtimes.contract import Abandon, Runtime
+from utterd.engine.voices import shape
+from utterd.engine.voices.contract import Controls, Timing
+from utterd.engine.voices.kokoro_symbols import LONGEST, PAD
+from utterd.engine.voices.package import VoiceError, VoicePackage
+from utterd.engine.voices.whole import WholeSpeech
+
+DURATIONS = "/encoder/Clip_output_0"
+PITCH = "pitch"
+STYLE_WIDTH = 256
+FRAME = 600
+"""Samples of one frame of the durations."""
+
+_FASTEST, _SLOWEST = 3.0, 0.5
+
+
+class Kokoro:
+    """See `Voice`."""
+
+    def __init__(self, package: VoicePackage, speaker: str, runtime: Runtime, threads: int) -> None:
+        manifest = package.manifest
+        self.name = manifest.name
+        self.sample_rate = manifest.sample_rate
+        self.languages = manifest.languages
+        self.speakers = manifest.speakers
+        self.runtime = runtime.name
+        symbols = package.path("symbols.json").read_bytes()
+        self._symbols = msgspec.json.decode(symbols, type=dict[str, int])
+        table = np.fromfile(package.path(f"speakers/{speaker}.bin"), "<f4")
+        if len(table) % STYLE_WIDTH:
+            raise VoiceError(f"voice {self.name}: the table of {speaker} has no whole rows")
+        self._styles = table.reshape(-1, STYLE_WIDTH)
+        self._graph = runtime.load(package.path("model.onnx"), threads)
+        self._timed = DURATIONS in self._graph.outputs
+        pitched = PITCH in self._graph.inputs
+        self.controls: tuple[str, ...] = ("rate", "pitch") if pitched else ("rate",)
+
+    @property
+    def network_ns(self) -> int:
+        """See `Voice.network_ns`."""
+        return self._graph.busy_ns
+
+    def speak(self, segment: Segment, controls: Controls, abandon: Abandon) -> WholeSpeech:
+        """Synthesise a segment; see `Voice.speak`."""
+        tokens: list[int] = []
+        place: list[int] = []  # of every phoneme of the segment, among the tokens
+        skipped: list[Skipped] = []
+        for phoneme in segment.phonemes:
+            place.append(len(tokens))
+            if (number := self._symbols.get(phoneme.symbol)) is not None:
+                tokens.append(number)
+            else:
+                skipped.append(
+                    Skipped(phoneme.start, phoneme.end, phoneme.symbol, f"no sound in {self.name}")
+                )
+        place.append(len(tokens))
+        cuts = [place[word.first] for word in segment.words]
+        pieces = [
+            self._run(tokens[begin:end], controls, abandon)
+            for begin, end in split(len(tokens), cuts)
+        ]
+        starts = np.concatenate([[0], np.cumsum([len(samples) for samples, _ in pieces])])
+        begins = [
+            int(offset + begin)
+            for offset, (_, within) in zip(starts, pieces, strict=False)
+            for begin in within
+        ]
+        samples = (
+            np.concatenate([samples for samples, _ in pieces])
+            if pieces
+            else np.zeros(0, np.float32)
+        )
+        begins.append(len(samples))
+        timing = Timing(
+            words=tuple(begins[place[word.first]] for word in segment.words),
+            marks=tuple(begins[place[mark.first]] for mark in segment.marks),
+            samples=len(samples),
+        )
+        return WholeSpeech(timing, time.monotonic_ns(), tuple(skipped), samples, self.sample_rate)
+
+    def close(self) -> None:
+        """Free the runtime."""
+        self._graph.close()
+
+    def _run(
+        self, tokens: Sequence[int], controls: Controls, abandon: Abandon
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Trimmed samples of up to 510 symbols, and where each symbol begins in them."""
+        row = min(len(tokens), len(self._styles)) - 1
+        feeds: dict[str, NDArray[np.generic]] = {
+            "tokens": np.array([[PAD, *tokens, PAD]], np.int64),
+            "style": self._styles[row : row + 1],
+            "speed": np.array([min(_FASTEST, max(_SLOWEST, controls.rate))], np.float32),
+        }
+        if "pitch" in self.controls and controls.pitch != 1.0:
+            feeds[PITCH] = np.array([controls.pitch], np.float32)
+        outputs = ["audio", DURATIONS] if self._timed else ["audio"]
+        audio, *durations = self._graph.run(outputs, feeds, abandon)
+        samples, head = shape.trim(audio.ravel(), self.sample_rate)
+        if durations:
+            ends = np.cumsum(durations[0].ravel().astype(np.int64))[: len(tokens)] * FRAME - head
+        else:
+            ends = np.arange(len(tokens), dtype=np.int64) * len(samples) // len(tokens)
+        return samples, np.clip(ends, 0, len(samples))
+
+
+def split(length: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
+    """Cut `length` symbols into runs that fit the network, at words where there are any.
+
+    Args:
+        length: number of symbols.
+        cuts: where words begin, ascending.
+    """
+    runs = []
+    begin = 0
+    while length - begin > LONGEST:
+        fitting = [cut for cut in cuts if begin < cut <= begin + LONGEST]
+        end = fitting[-1] if fitting else begin + LONGEST
+        runs.append((begin, end))
+        begin = end
+    if length > begin:
+        runs.append((begin, length))
+    return runs
