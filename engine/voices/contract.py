@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +10,19 @@ from numpy.typing import NDArray
 from utterd.engine.frontend.contract import Segment, Skipped
 from utterd.engine.runtimes.contract import AbandonedError
 
-__all__ = ["AbandonedError", "Controls", "Speech", "Timing", "Voice"]
+__all__ = ["AbandonedError", "Control", "Controls", "Speech", "Timing", "Voice"]
+
+Control = Literal["rate", "pitch", "energy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """How to say it: factors on speed (0.5 to 3) and F0 (0.5 to 2)."""
+    """How to say it: factors on speed (0.5 to 3) and F0 (0.5 to 2), and in whose voice."""
 
     rate: float = 1.0
     pitch: float = 1.0
+    speaker: str = ""
+    """One of `Voice.speakers`; empty for the one it was loaded with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Voice(Protocol):
     sample_rate: int
     languages: tuple[str, ...]
     speakers: tuple[str, ...]
-    controls: tuple[str, ...]
+    controls: tuple[Control, ...]
     runtime: str
 
     @property

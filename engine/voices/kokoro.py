@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from utterd.engine.frontend.contract import Segment, Skipped
 from utterd.engine.runtimes.contract import Abandon, Runtime
 from utterd.engine.voices import shape
-from utterd.engine.voices.contract import Controls, Timing
+from utterd.engine.voices.contract import Control, Controls, Timing
 from utterd.engine.voices.kokoro_symbols import LONGEST, PAD
 from utterd.engine.voices.package import VoiceError, VoicePackage
 from utterd.engine.voices.whole import WholeSpeech
@@ -36,14 +36,14 @@ class Kokoro:
         self.runtime = runtime.name
         symbols = package.path("symbols.json").read_bytes()
         self._symbols = msgspec.json.decode(symbols, type=dict[str, int])
-        table = np.fromfile(package.path(f"speakers/{speaker}.bin"), "<f4")
-        if len(table) % STYLE_WIDTH:
-            raise VoiceError(f"voice {self.name}: the table of {speaker} has no whole rows")
-        self._styles = table.reshape(-1, STYLE_WIDTH)
+        self._package = package
+        self._speaker = speaker
+        self._tables: dict[str, NDArray[np.float32]] = {}
+        self._styles(speaker)
         self._graph = runtime.load(package.path("model.onnx"), threads)
         self._timed = DURATIONS in self._graph.outputs
         pitched = PITCH in self._graph.inputs
-        self.controls: tuple[str, ...] = ("rate", "pitch") if pitched else ("rate",)
+        self.controls: tuple[Control, ...] = ("rate", "pitch") if pitched else ("rate",)
 
     @property
     def network_ns(self) -> int:
@@ -92,14 +92,24 @@ class Kokoro:
         """Free the runtime."""
         self._graph.close()
 
+    def _styles(self, speaker: str) -> NDArray[np.float32]:
+        """A row of style for each number of symbols, read when a speaker first speaks."""
+        if speaker not in self._tables:
+            table = np.fromfile(self._package.path(f"speakers/{speaker}.bin"), "<f4")
+            if not len(table) or len(table) % STYLE_WIDTH:
+                raise VoiceError(f"voice {self.name}: the table of {speaker} has no whole rows")
+            self._tables[speaker] = table.reshape(-1, STYLE_WIDTH)
+        return self._tables[speaker]
+
     def _run(
         self, tokens: Sequence[int], controls: Controls, abandon: Abandon
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Trimmed samples of up to 510 symbols, and where each symbol begins in them."""
-        row = min(len(tokens), len(self._styles)) - 1
+        styles = self._styles(controls.speaker or self._speaker)
+        row = min(len(tokens), len(styles)) - 1
         feeds: dict[str, NDArray[np.generic]] = {
             "tokens": np.array([[PAD, *tokens, PAD]], np.int64),
-            "style": self._styles[row : row + 1],
+            "style": styles[row : row + 1],
             "speed": np.array([min(_FASTEST, max(_SLOWEST, controls.rate))], np.float32),
         }
         if "pitch" in self.controls and controls.pitch != 1.0:

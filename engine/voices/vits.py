@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from utterd.engine.frontend.contract import Segment, Skipped
 from utterd.engine.runtimes.contract import Abandon, Runtime
 from utterd.engine.voices import espeak, shape
-from utterd.engine.voices.contract import Controls, Timing
+from utterd.engine.voices.contract import Control, Controls, Timing
 from utterd.engine.voices.package import VoicePackage
 from utterd.engine.voices.piper_config import read_config
 from utterd.engine.voices.whole import WholeSpeech
@@ -31,10 +31,10 @@ class Vits:
         self.sample_rate = manifest.sample_rate
         self.languages = manifest.languages
         self.speakers = manifest.speakers
-        self.controls: tuple[str, ...] = ("rate",)
+        self.controls: tuple[Control, ...] = ("rate",)
         self.runtime = runtime.name
         self._config = read_config(package.path("config.json"))
-        self._speaker = self._config.speaker_id_map.get(speaker, 0)
+        self._speaker = speaker
         self._graph = runtime.load(package.path("model.onnx"), threads)
         # What `voices add` brought out of the graph is its second output.
         self._outputs = self._graph.outputs[: 2 if manifest.timings == "exact" else 1]
@@ -97,7 +97,8 @@ class Vits:
             "scales": np.array([scales.noise_scale, length, scales.noise_w], np.float32),
         }
         if "sid" in self._graph.inputs:
-            feeds["sid"] = np.array([self._speaker], np.int64)
+            speaker = controls.speaker or self._speaker
+            feeds["sid"] = np.array([self._config.speaker_id_map.get(speaker, 0)], np.int64)
         audio, *frames = self._graph.run(self._outputs, feeds, abandon)
         samples, head = shape.trim(audio.ravel(), self.sample_rate)
         if frames:

@@ -1,0 +1,342 @@
+"""The hot path: a piece of text becomes samples, segment after segment.
+
+    read a passage -> for each segment: speak -> write its chunks -> write its pause
+
+Everything of one generation is kept in a `Generation`; the position counts its samples.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from utterd.engine import messages
+from utterd.engine.frontend import contract as text
+from utterd.engine.frontend.reader import Reader
+from utterd.engine.messages import Say
+from utterd.engine.outlets import Outlet
+from utterd.engine.passages import passages
+from utterd.engine.runtimes.contract import AbandonedError, RuntimeFailedError
+from utterd.engine.voices.contract import Controls, Speech, Voice
+from utterd.engine.voices.package import VoiceError
+
+log = logging.getLogger("engine")
+
+Send = Callable[[msgspec.Struct], object]
+Code = Literal["bad_request", "internal", "unavailable"]
+
+_REMEMBERED = 64
+_SLOWEST, _FASTEST = 0.5, 3.0
+
+
+class BadRequestError(Exception):
+    """What was asked for can't be spoken, however often it is tried."""
+
+
+class State(Enum):
+    """Of a generation."""
+
+    OPEN = "open"
+    """More of it may come."""
+    FINISHED = "finished"
+    ABANDONED = "abandoned"
+    FAILED = "failed"
+
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.OPEN: frozenset({State.FINISHED, State.ABANDONED, State.FAILED}),
+    State.FINISHED: frozenset(),
+    State.ABANDONED: frozenset(),
+    State.FAILED: frozenset(),
+}
+
+
+@dataclass(slots=True)
+class Generation:
+    """What the worker knows of one utterance between its pieces."""
+
+    number: int
+    outlet: Outlet
+    position: int
+    """Of the next sample."""
+    written: int
+    """Samples before it are in the ring already."""
+    state: State = State.OPEN
+    segments: int = 0
+    sounded: bool = False
+    """`FirstAudio` was sent."""
+    network_ns: int = 0
+    other_ns: int = 0
+    skipped: list[text.Skipped] = field(default_factory=list)
+    """Not yet reported."""
+
+    def take_skipped(self) -> list[messages.Skipped]:
+        """What to report with the next segment; each piece of text is reported once."""
+        taken, self.skipped = self.skipped, []
+        return [messages.Skipped(s.start, s.end, s.text, s.reason) for s in taken]
+
+    def end(self, state: State) -> None:
+        """Go over to a final state.
+
+        Raises:
+            ValueError: it is in one already.
+        """
+        if state not in TRANSITIONS[self.state]:
+            raise ValueError(f"generation {self.number} can't go from {self.state} to {state}")
+        self.state = state
+
+
+@dataclass(slots=True)
+class Stages:
+    """When the first chunk of a piece passed where, in CLOCK_MONOTONIC ns."""
+
+    received: int
+    started_synthesis: int
+    phonemes: int = 0
+    encoded: int = 0
+    first_chunk: int = 0
+
+
+class Synthesizer:
+    """Speaks pieces of text, one at a time, on one thread.
+
+    Args:
+        voice: loaded.
+        reader: the front end.
+        outlets: the ways to the player and to the daemon.
+        send: passes a message to the daemon.
+        tick: called with every chunk, to show that it goes on.
+    """
+
+    def __init__(
+        self,
+        voice: Voice,
+        reader: Reader,
+        outlets: Mapping[Literal["ring", "daemon"], Outlet],
+        send: Send,
+        tick: Callable[[], None],
+    ) -> None:
+        self._voice = voice
+        self._reader = reader
+        self._outlets = outlets
+        self._send = send
+        self._tick = tick
+        self._generations: dict[int, Generation] = {}
+
+    def say(self, piece: Say, received_ns: int) -> None:
+        """Speak one piece. Whatever goes wrong fails its generation, and only that.
+
+        Raises:
+            EOFError: the daemon is gone.
+        """
+        generation = self._generation(piece)
+        if generation.state is not State.OPEN:
+            return
+        began = time.monotonic_ns()
+        network, waited = self._voice.network_ns, generation.outlet.waited_ns
+        end = State.FINISHED if piece.final else State.OPEN
+        problem: tuple[Code, str] = ("internal", "")
+        try:
+            self._speak(generation, piece, Stages(received_ns, began))
+        except EOFError:
+            raise
+        except AbandonedError:
+            end = State.ABANDONED
+        except BadRequestError as error:
+            end, problem = State.FAILED, ("bad_request", str(error))
+        except (VoiceError, RuntimeFailedError) as error:
+            end, problem = State.FAILED, ("unavailable", str(error))
+        except Exception as error:
+            log.exception("utterance failed", extra={"utterance": piece.utterance})
+            end, problem = State.FAILED, ("internal", f"{type(error).__name__}: {error}"[:300])
+        network = self._voice.network_ns - network
+        waited = generation.outlet.waited_ns - waited
+        generation.network_ns += network
+        generation.other_ns += time.monotonic_ns() - began - network - waited
+        if end is not State.OPEN:
+            self._end(generation, end, *problem)
+
+    def sweep(self) -> None:
+        """Report the generations that were dropped between their pieces."""
+        for generation in self._generations.values():
+            if generation.state is State.OPEN and generation.outlet.is_dropped(generation.number):
+                self._end(generation, State.ABANDONED)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a generation is open, so that `sweep` has something to look at."""
+        return any(g.state is State.OPEN for g in self._generations.values())
+
+    def _generation(self, piece: Say) -> Generation:
+        known = self._generations.get(piece.generation)
+        if known is None:
+            outlet = self._outlets[piece.to]
+            known = Generation(piece.generation, outlet, piece.position, piece.written)
+            self._generations[piece.generation] = known
+            for number in list(self._generations)[:-_REMEMBERED]:
+                if self._generations[number].state is not State.OPEN:
+                    del self._generations[number]
+        return known
+
+    def _speak(self, generation: Generation, piece: Say, stages: Stages) -> None:
+        if piece.speaker and piece.speaker not in self._voice.speakers:
+            raise BadRequestError(f"voice {self._voice.name} has no speaker {piece.speaker!r}")
+        ended = False
+        for segment, last in self._segments(generation, piece, stages):
+            self._segment(generation, piece, segment, last, stages)
+            ended = last
+        if piece.final and not ended:
+            self._nothing_more(generation, piece.offset + len(piece.text))
+
+    def _segments(
+        self, generation: Generation, piece: Say, stages: Stages
+    ) -> Iterator[tuple[text.Segment, bool]]:
+        """The segments to speak, each with whether it is the last of its generation."""
+        cut = passages(piece.text) if piece.format == "plain" else [(0, piece.text)]
+        language = piece.language
+        if not language and len(self._voice.languages) == 1:
+            language = self._voice.languages[0]
+        for number, (offset, passage) in enumerate(cut, start=1):
+            self._check(generation)
+            try:
+                analysis = self._reader.analyse(
+                    passage, offset=piece.offset + offset, language=language, format=piece.format
+                )
+            except ValueError as error:
+                raise BadRequestError(f"the text can't be read: {error}") from None
+            stages.phonemes = stages.phonemes or time.monotonic_ns()
+            generation.skipped += [s for s in analysis.skipped if s.end > piece.begin]
+            segments = [s for s in analysis.segments if s.end > piece.begin]
+            final = piece.final and number == len(cut)
+            for index, segment in enumerate(segments, start=1):
+                yield segment, final and index == len(segments)
+
+    def _segment(
+        self,
+        generation: Generation,
+        piece: Say,
+        segment: text.Segment,
+        last: bool,
+        stages: Stages,
+    ) -> None:
+        self._check(generation)
+        rate = min(_FASTEST, max(_SLOWEST, piece.rate * segment.rate))
+        controls = Controls(rate, piece.pitch * segment.pitch, piece.speaker)
+        speech = self._voice.speak(segment, controls, lambda: self._is_dropped(generation))
+        stages.encoded = stages.encoded or speech.encoded_ns
+        pause = 0 if last else round(segment.pause_ms * self._voice.sample_rate / 1000 / rate)
+        message = _describe(generation, segment, speech, pause, last)
+        rest = speech.timing.samples
+        if not rest:
+            self._send(message)
+        volume = np.float32(piece.volume * segment.volume)
+        for chunk in speech.chunks():
+            stages.first_chunk = stages.first_chunk or time.monotonic_ns()
+            rest -= len(chunk)
+            if not rest:
+                self._send(message)
+            samples = chunk if volume == 1.0 else chunk * volume
+            self._write(generation, samples, last=last and not rest)
+            self._first_audio(generation, stages)
+        if pause or (last and not speech.timing.samples):
+            self._write(generation, np.zeros(pause, np.float32), last=last)
+
+    def _nothing_more(self, generation: Generation, end: int) -> None:
+        """End a generation behind its last sample: its last piece held nothing to speak."""
+        self._send(
+            messages.Segment(
+                generation=generation.number,
+                index=generation.segments,
+                start=end,
+                end=end,
+                position=generation.position,
+                samples=0,
+                words=[],
+                marks=[],
+                skipped=generation.take_skipped(),
+                last=True,
+            )
+        )
+        self._write(generation, np.zeros(0, np.float32), last=True)
+
+    def _write(self, generation: Generation, samples: NDArray[np.float32], *, last: bool) -> None:
+        """Pass on what isn't in the ring yet, and move the position on."""
+        known = max(0, generation.written - generation.position)
+        fresh = samples[known:]
+        at = generation.position + len(samples) - len(fresh)
+        if (len(fresh) or last) and not generation.outlet.write(
+            generation.number, at, fresh, last=last
+        ):
+            raise AbandonedError
+        generation.position += len(samples)
+        generation.written = max(generation.written, generation.position)
+        self._tick()
+
+    def _first_audio(self, generation: Generation, stages: Stages) -> None:
+        if not generation.sounded and generation.written == generation.position:
+            generation.sounded = True
+            self._send(
+                messages.FirstAudio(
+                    generation=generation.number,
+                    received_ns=stages.received,
+                    started_synthesis_ns=stages.started_synthesis,
+                    phonemes_ns=stages.phonemes,
+                    encoded_ns=stages.encoded,
+                    first_chunk_ns=stages.first_chunk,
+                    first_written_ns=time.monotonic_ns(),
+                )
+            )
+
+    def _end(
+        self, generation: Generation, state: State, code: Code = "internal", why: str = ""
+    ) -> None:
+        generation.end(state)
+        number, samples = generation.number, generation.position
+        match state:
+            case State.FINISHED:
+                network, other = generation.network_ns / 1e6, generation.other_ns / 1e6
+                self._send(messages.Finished(number, samples, network, other))
+            case State.ABANDONED:
+                self._send(messages.Abandoned(number, samples))
+            case _:
+                self._send(messages.Failed(number, code, why, samples))
+
+    def _is_dropped(self, generation: Generation) -> bool:
+        return generation.outlet.is_dropped(generation.number)
+
+    def _check(self, generation: Generation) -> None:
+        if self._is_dropped(generation):
+            raise AbandonedError
+
+
+def _describe(
+    generation: Generation, segment: text.Segment, speech: Speech, pause: int, last: bool
+) -> messages.Segment:
+    """The message about a segment that begins at the generation's position."""
+    begin = generation.position
+    generation.skipped += speech.skipped
+    generation.segments += 1
+    return messages.Segment(
+        generation=generation.number,
+        index=generation.segments - 1,
+        start=segment.start,
+        end=segment.end,
+        position=begin,
+        samples=speech.timing.samples + pause,
+        words=[
+            messages.Word(word.start, word.end, begin + at)
+            for word, at in zip(segment.words, speech.timing.words, strict=True)
+        ],
+        marks=[
+            messages.Mark(mark.name, begin + at)
+            for mark, at in zip(segment.marks, speech.timing.marks, strict=True)
+        ],
+        skipped=generation.take_skipped(),
+        last=last,
+    )

@@ -1,0 +1,201 @@
+"""The worker process: one loaded voice, started and watched by the daemon.
+
+The main thread receives messages and says once a second that it is alive; a second thread loads
+the voice and speaks, so that neither waits for the other. The worker ends at once when the daemon
+is gone, whatever it is doing.
+"""
+
+import argparse
+import gc
+import logging
+import os
+import queue
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import msgspec
+
+from utterd.audio.ring import Ring, RingError
+from utterd.engine import warm
+from utterd.engine.channel import Channel
+from utterd.engine.frontend.reader import Reader
+from utterd.engine.messages import (
+    Abandon,
+    Alive,
+    Broken,
+    Configure,
+    Ready,
+    Say,
+    Shutdown,
+    ToWorker,
+)
+from utterd.engine.outlets import DaemonOutlet, Outlet, RingOutlet
+from utterd.engine.runtimes.onnx_cpu import OnnxCpu
+from utterd.engine.synthesize import Synthesizer
+from utterd.engine.voices.contract import Voice
+from utterd.engine.voices.load import load
+from utterd.engine.voices.package import VoiceError
+
+log = logging.getLogger("engine")
+
+_ALIVE_SECONDS = 1.0
+_SWEEP_SECONDS = 0.02
+_MOST_THREADS = 4
+
+
+class Worker:
+    """The process's parts, and what they share.
+
+    Args:
+        channel: to the daemon.
+        ring: to the player.
+        wake_fd: wakes the player.
+    """
+
+    def __init__(self, channel: Channel, ring: Ring, wake_fd: int) -> None:
+        self._channel = channel
+        self._ring = ring
+        self._wake_fd = wake_fd
+        self._queue: queue.SimpleQueue[tuple[Say, int]] = queue.SimpleQueue()
+        self._outlet = DaemonOutlet(channel)
+        self._progress = 0
+        self._busy = False
+
+    def run(self) -> NoReturn:
+        """Receive until the daemon says so or is gone."""
+        waiting = select.poll()
+        waiting.register(self._channel, select.POLLIN)
+        due = time.monotonic() + _ALIVE_SECONDS
+        try:
+            while True:
+                if waiting.poll(max(0.0, due - time.monotonic()) * 1000.0):
+                    self._take(self._channel.receive(wait=True), time.monotonic_ns())
+                if time.monotonic() >= due:
+                    self._channel.send(self._alive(), wait=False)
+                    due = time.monotonic() + _ALIVE_SECONDS
+        except EOFError:
+            _leave(0)
+        except msgspec.DecodeError as error:
+            log.critical("the daemon sent what this worker doesn't know: %s", error)
+            _leave(2)
+
+    def _take(self, message: ToWorker, received_ns: int) -> None:
+        self._progress += 1
+        match message:
+            case Configure():
+                threading.Thread(
+                    target=self._speak, args=(message,), name="speak", daemon=True
+                ).start()
+            case Say():
+                self._queue.put((message, received_ns))
+            case Abandon():
+                self._outlet.abandon(message.generation)
+            case Shutdown():
+                # A record that is half copied into the ring was never there.
+                _leave(0)
+
+    def _speak(self, configure: Configure) -> None:
+        """The speaking thread: load, warm, then speak what comes."""
+        self._busy = True
+        try:
+            synthesizer = self._prepare(configure)
+            while True:
+                self._busy = False
+                try:
+                    item = self._queue.get(timeout=_SWEEP_SECONDS if synthesizer.waits else None)
+                except queue.Empty:
+                    synthesizer.sweep()
+                    continue
+                self._busy = True
+                synthesizer.say(*item)
+        except EOFError:
+            _leave(0)
+        except VoiceError as error:
+            self._give_up(str(error))
+        except Exception as error:
+            log.exception("the worker can't go on")
+            self._give_up(f"voice in {configure.voice_dir}: {type(error).__name__}: {error}")
+
+    def _prepare(self, configure: Configure) -> Synthesizer:
+        began = time.monotonic_ns()
+        threads = configure.threads or min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+        voice = load(Path(configure.voice_dir), configure.speaker, OnnxCpu(), threads)
+        reader = Reader(Path(configure.lexicon) if configure.lexicon else None)
+        loaded = time.monotonic_ns()
+        factor = warm.warm(voice, reader, self._tick) if configure.warm else 0.0
+        # Nothing that was loaded will ever be garbage: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        self._channel.send(_ready(voice, loaded - began, time.monotonic_ns() - loaded, factor))
+        outlets: dict[Literal["ring", "daemon"], Outlet] = {
+            "ring": RingOutlet(self._ring, self._wake_fd, voice.sample_rate),
+            "daemon": self._outlet,
+        }
+        return Synthesizer(voice, reader, outlets, self._channel.send, self._tick)
+
+    def _give_up(self, message: str) -> NoReturn:
+        log.error("%s", message)
+        try:
+            self._channel.send(Broken(message))
+        finally:
+            _leave(1)
+
+    def _tick(self) -> None:
+        self._progress += 1
+
+    def _alive(self) -> Alive:
+        return Alive(_rss_bytes(), self._progress, self._busy, time.monotonic_ns())
+
+
+def _ready(voice: Voice, load_ns: int, warm_ns: int, factor: float) -> Ready:
+    return Ready(
+        voice=voice.name,
+        sample_rate=voice.sample_rate,
+        languages=list(voice.languages),
+        speakers=list(voice.speakers),
+        controls=list(voice.controls),
+        runtime=voice.runtime,
+        load_ms=load_ns / 1e6,
+        warm_ms=warm_ns / 1e6,
+        real_time_factor=factor,
+    )
+
+
+def _rss_bytes() -> int:
+    pages = Path("/proc/self/statm").read_text("ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _leave(code: int) -> NoReturn:
+    """End now: a network that still runs must not keep the process."""
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a worker on descriptors that the daemon handed down."""
+    parser = argparse.ArgumentParser(prog="utterd.engine.worker", description=__doc__)
+    parser.add_argument("--control-fd", type=int, required=True, help="SOCK_SEQPACKET channel")
+    parser.add_argument("--ring-fd", type=int, required=True, help="memfd of the sound ring")
+    parser.add_argument("--wake-fd", type=int, required=True, help="eventfd that wakes the player")
+    options = parser.parse_args(arguments)
+    # Ctrl-C goes to the whole terminal; the daemon decides when its workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    try:
+        channel = Channel(socket.socket(fileno=options.control_fd), ToWorker)
+        ring = Ring.attach(options.ring_fd)
+    except (OSError, RingError) as error:
+        parser.exit(2, f"utterd.engine.worker: bad descriptor: {error}; the daemon starts it\n")
+    Worker(channel, ring, options.wake_fd).run()
+
+
+if __name__ == "__main__":
+    main()
