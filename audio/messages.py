@@ -112,6 +112,17 @@ class Dropped(msgspec.Struct, tag=True, frozen=True):
     """When the device has nothing of it left to sound (end of the ramp at the DAC)."""
 
 
+class Paused(msgspec.Struct, tag=True, frozen=True):
+    """The player is silent because of a pause. The end of the pause shows as an `Anchor`."""
+
+    generation: int
+    """What was playing, 0 if nothing was."""
+    position: int
+    """Position of the sample with which sound will go on."""
+    silent_ns: int
+    """End of the ramp at the DAC."""
+
+
 class Underrun(msgspec.Struct, tag=True, frozen=True):
     """The ring ran dry inside a generation, or the host API reported an underflow."""
 
@@ -137,4 +148,4 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
 
 
 ToPlayer = Configure | Shutdown
-FromPlayer = Opened | DeviceLost | Started | Anchor | Ended | Dropped | Underrun | Alive
+FromPlayer = Opened | DeviceLost | Started | Anchor | Ended | Dropped | Paused | Underrun | Alive

@@ -334,6 +334,12 @@ class Record:
     last: bool
     samples: NDArray[np.float32]
     """Shape (frames,), a copy."""
+    start: int
+    """Index of the first of them."""
+
+    def index_of(self, position: int) -> int:
+        """Index of the sample at a position of the generation, in bytes, free-running."""
+        return self.start + 4 * (position - self.position)
 
 
 class Reader:
@@ -347,14 +353,18 @@ class Reader:
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
-        self._next = 0
-        self._played = 0
         self.rewind()
 
-    def rewind(self) -> None:
-        """Go back to the first sample that was not handed to the device."""
+    def rewind(self, generation: int = 0, position: int = 0) -> None:
+        """Go back to the first sample that was not handed to the device.
+
+        Args:
+            generation: The one that sounds, if any.
+            position: Where its sound stopped; more exact than the ring's own index.
+        """
         self._next = self._ring.tail
         self._played = self._ring.played
+        self._place = generation, position
 
     def read(self) -> Record | None:
         """Take the next record, without what was already played of it.
@@ -385,7 +395,12 @@ class Reader:
             self._next = begin + size
             if flags & _FILLER or self._played >= self._next:
                 continue
-            skip = min(max(0, self._played - begin - RECORD_HEADER_BYTES) // 4, frames)
+            skip = max(0, self._played - begin - RECORD_HEADER_BYTES) // 4
+            if self._place[0] == generation:
+                skip = max(skip, self._place[1] - position)
+            skip = min(skip, frames)
+            if skip == frames > 0 and not flags & _LAST:
+                continue
             at += RECORD_HEADER_BYTES
             data = ring.memory[at + 4 * skip : at + 4 * frames]
             return Record(
@@ -397,6 +412,7 @@ class Reader:
                 first=bool(flags & _FIRST) and not skip,
                 last=bool(flags & _LAST),
                 samples=np.frombuffer(data, np.float32),
+                start=begin + RECORD_HEADER_BYTES + 4 * skip,
             )
         return None
 

@@ -1,5 +1,12 @@
 /* The Python face of the player's C part: ordered loads and stores for the shared ring. */
+#define _GNU_SOURCE
 #include "python.h"
+
+#include <sys/mman.h>
+
+#include "core.h"
+
+extern PyType_Spec core_type_spec;
 
 static PyObject *word_at(PyObject *object, Py_ssize_t offset, int writable, Py_buffer *view,
                          uint64_t **word) {
@@ -47,12 +54,21 @@ static PyObject *store(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* Pages are locked as they are touched, so nothing grows by it. */
+static PyObject *lock_memory(PyObject *self, PyObject *ignored) {
+    (void)self;
+    (void)ignored;
+    return PyBool_FromLong(mlockall(MCL_CURRENT | MCL_ONFAULT) == 0);
+}
+
 static PyMethodDef functions[] = {
     {"load", load, METH_VARARGS,
      "load(buffer, offset, /)\n--\n\nRead the 64-bit word at a byte offset with acquire order."},
     {"store", store, METH_VARARGS,
      "store(buffer, offset, value, /)\n--\n\nWrite the 64-bit word at a byte offset with release "
      "order."},
+    {"lock_memory", lock_memory, METH_NOARGS,
+     "lock_memory()\n--\n\nKeep this process's memory from being paged out; tell whether it is."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -64,4 +80,17 @@ static struct PyModuleDef definition = {
     .m_methods = functions,
 };
 
-PyMODINIT_FUNC PyInit__callback(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit__callback(void) {
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *type = PyType_FromSpec(&core_type_spec);
+    /* The address goes to PortAudio, which calls it without the interpreter. */
+    PyObject *address = PyLong_FromVoidPtr((void *)(uintptr_t)audio_callback);
+    if (module == NULL || type == NULL || address == NULL ||
+        PyModule_AddObjectRef(module, "Core", type) < 0 ||
+        PyModule_AddObjectRef(module, "CALLBACK", address) < 0 ||
+        PyModule_AddIntConstant(module, "BLOCK_FRAMES", BLOCK_FRAMES) < 0)
+        Py_CLEAR(module);
+    Py_XDECREF(type);
+    Py_XDECREF(address);
+    return module;
+}

@@ -1,0 +1,95 @@
+/* The callback that the host calls for every period, in its own thread, never in the interpreter. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core.h"
+#include "ring.h"
+
+#define CHUNK 1024
+#define OUTPUT_UNDERFLOW 4
+#define REALTIME_PRIORITY 20
+#define REALTIME_LIMIT_US 500000
+#define LONGEST_LATENCY_S 2.0
+
+uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* SCHED_FIFO where it is granted. A host API that goes mad in its own loop would take a core for
+ * good with it; the limit makes the kernel end this process instead. */
+static int become_realtime(void) {
+    struct rlimit limit;
+    struct sched_param wanted = {.sched_priority = REALTIME_PRIORITY};
+    if (getrlimit(RLIMIT_RTTIME, &limit) != 0)
+        return 0;
+    if (limit.rlim_cur > REALTIME_LIMIT_US)
+        limit.rlim_cur = REALTIME_LIMIT_US;
+    if (setrlimit(RLIMIT_RTTIME, &limit) != 0 ||
+        sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) != 0)
+        return 0;
+    return (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_FIFO;
+}
+
+static void spread(const struct core *core, const float *mono, uint32_t frames, void *output) {
+    uint32_t channels = core->channels;
+    uint32_t sounding = channels < 2 ? channels : 2; /* front left and right; no more */
+    if (core->int16) {
+        int16_t *out = output;
+        for (uint32_t i = 0; i < frames; i++, out += channels) {
+            int16_t sample = (int16_t)lrintf(mono[i] * 32767.0f);
+            for (uint32_t c = 0; c < channels; c++)
+                out[c] = c < sounding ? sample : 0;
+        }
+        return;
+    }
+    float *out = output;
+    for (uint32_t i = 0; i < frames; i++, out += channels)
+        for (uint32_t c = 0; c < channels; c++)
+            out[c] = c < sounding ? mono[i] : 0.0f;
+}
+
+static void wake_interpreter(struct core *core, uint64_t events_before) {
+    uint64_t queued =
+        __atomic_load_n(&core->frames_in, __ATOMIC_ACQUIRE) - core->frames_out;
+    int refill = queued < core->low_water && __atomic_load_n(&core->refill, __ATOMIC_ACQUIRE);
+    if (refill)
+        __atomic_store_n(&core->refill, 0, __ATOMIC_RELEASE);
+    if (refill || core->event_head != events_before) {
+        uint64_t one = 1;
+        ssize_t ignored = write(core->wake_fd, &one, sizeof one);
+        (void)ignored; /* a full counter wakes as well */
+    }
+}
+
+int audio_callback(const void *input, void *output, unsigned long frames,
+                   const struct pa_time *time, unsigned long flags, void *user) {
+    (void)input;
+    struct core *core = user;
+    uint64_t now = monotonic_ns();
+    ring_store(core->ring, RING_HEARTBEAT, now);
+    if (core->realtime < 0)
+        __atomic_store_n(&core->realtime, become_realtime(), __ATOMIC_RELEASE);
+    if (flags & OUTPUT_UNDERFLOW)
+        host_underflow(core, now);
+    double delay = time->output_dac - time->current;
+    uint64_t dac = now + core->latency_ns;
+    if (delay > 0.0 && delay < LONGEST_LATENCY_S)
+        dac = now + (uint64_t)(delay * 1e9);
+    uint64_t events_before = core->event_head;
+    size_t frame_bytes = core->channels * (core->int16 ? sizeof(int16_t) : sizeof(float));
+    float mono[CHUNK];
+    for (unsigned long done = 0; done < frames;) {
+        uint32_t count = frames - done < CHUNK ? (uint32_t)(frames - done) : CHUNK;
+        render(core, mono, count, dac + (uint64_t)((double)done * core->ns_per_frame));
+        spread(core, mono, count, (char *)output + done * frame_bytes);
+        done += count;
+    }
+    wake_interpreter(core, events_before);
+    return 0;
+}

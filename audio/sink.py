@@ -1,0 +1,52 @@
+"""What the player needs of a sink; the device, the WAV file and the null sink provide it."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Reason = Literal["missing", "busy", "vanished", "stalled", "failed"]
+
+
+class SinkError(Exception):
+    """A sink can't be opened or has stopped.
+
+    Args:
+        reason: The class of trouble, for programs.
+        message: One line for people: what happened, to what, and what to do.
+    """
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason: Reason = reason
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a sink was opened."""
+
+    device: str
+    rate: int
+    """Hz."""
+    channels: int
+    period_frames: int
+    latency_ms: float
+
+
+class Sink(Protocol):
+    """Something that takes samples at the pace of a clock, by calling the C callback."""
+
+    name: str
+    """As configured; for messages."""
+
+    def open(self) -> Format:
+        """Open it and let its callbacks begin.
+
+        Raises:
+            SinkError: It can't be opened now.
+        """
+
+    def trouble(self) -> SinkError | None:
+        """What is known to have gone wrong since it was opened."""
+
+    def close(self) -> None:
+        """End the callbacks and let go of the sink. Once it returns none runs any more."""
