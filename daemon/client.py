@@ -1,0 +1,117 @@
+"""A client for Python programs: commands in, replies and events out.
+
+It blocks, and keeps one DEALER socket, so that a reply that comes late (`cancel`, `synthesize`)
+does not hold up other programs. For asyncio use pyzmq directly; the protocol is JSON.
+"""
+
+import itertools
+import json
+import uuid
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import zmq
+
+from utterd.daemon.config import Config
+
+
+class DaemonError(Exception):
+    """The daemon refused a command.
+
+    Attributes:
+        code: one of the protocol's codes, or `unavailable` where no daemon answers.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Client:
+    """A connection to the daemon.
+
+    Args:
+        config: names the sockets.
+        name: the client's name; ids of utterances are unique for it.
+    """
+
+    def __init__(self, config: Config, name: str = "") -> None:
+        self._config = config
+        self._name = name
+        self._context = zmq.Context()
+        self._control: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
+        self._control.linger = 0
+        self._control.connect(config.control)
+        self._events: zmq.Socket[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the sockets."""
+        self._context.destroy(linger=0)
+
+    def call(self, command: str, timeout_s: float = 5.0, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Send a command and wait for its reply.
+
+        Raises:
+            DaemonError: the daemon refused it, or does not answer.
+        """
+        return self.call_with_samples(command, timeout_s, **fields)[0]
+
+    def call_with_samples(
+        self,
+        command: str,
+        timeout_s: float = 5.0,
+        **fields: Any,  # noqa: ANN401
+    ) -> tuple[dict[str, Any], bytes]:
+        """The same for commands whose reply has a second frame (empty where it has none)."""
+        body = {"command": command, "client": self._name, **fields}
+        self._control.send(json.dumps(body).encode())
+        if not self._control.poll(int(timeout_s * 1000)):
+            raise DaemonError(
+                "unavailable",
+                f"no daemon answers at {self._config.control}; start one with `utterd serve`",
+            )
+        head, *frames = self._control.recv_multipart()
+        reply: dict[str, Any] = json.loads(head)
+        if not reply["ok"]:
+            raise DaemonError(reply["error"]["code"], reply["error"]["message"])
+        return reply, frames[0] if frames else b""
+
+    def subscribe(self, *topics: str) -> None:
+        """Receive events from now on; all where no topic is named.
+
+        Raises:
+            DaemonError: no daemon answers within 5 s.
+        """
+        self._events = self._context.socket(zmq.SUB)
+        self._events.linger = 0
+        hello = f"hello.{uuid.uuid4().hex}".encode()
+        for topic in (*(name.encode() for name in topics or ("",)), hello):
+            self._events.subscribe(topic)
+        self._events.connect(self._config.events)
+        while self._events.poll(5000):
+            if self._events.recv_multipart()[0] == hello:
+                self._events.unsubscribe(hello)
+                return
+        raise DaemonError("unavailable", f"no daemon publishes at {self._config.events}")
+
+    def events(self, timeout_s: float | None = None) -> Iterator[dict[str, Any]]:
+        """Events as they come; ends when none has come for `timeout_s`."""
+        if self._events is None:
+            raise RuntimeError("call subscribe() first")
+        wait = None if timeout_s is None else int(timeout_s * 1000)
+        for _ in itertools.count():
+            if not self._events.poll(wait):
+                return
+            yield json.loads(self._events.recv_multipart()[1])

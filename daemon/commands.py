@@ -1,0 +1,216 @@
+"""What each command does and answers."""
+
+import importlib.metadata
+import logging
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from utterd.daemon import health, protocol
+from utterd.daemon.instructions import Silent
+from utterd.daemon.protocol import ProtocolError
+from utterd.daemon.server import Peer
+from utterd.daemon.service import Service
+from utterd.daemon.synthesis import Job
+
+log = logging.getLogger("commands")
+
+Reply = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command's circumstances."""
+
+    client: str
+    received_ns: int
+    answer: Callable[..., None]
+    """Sends a reply, and frames behind it."""
+
+
+class Commands:
+    """Carries out commands.
+
+    Args:
+        service: the daemon.
+        reply: sends a reply, and frames behind it, to a peer.
+    """
+
+    def __init__(self, service: Service, reply: Callable[..., None]) -> None:
+        self._service = service
+        self._reply = reply
+        self._handlers: dict[type, Callable[[Any, Call], Reply | None]] = {
+            protocol.Speak: self._speak,
+            protocol.Append: self._append,
+            protocol.Finish: self._finish,
+            protocol.SayAgain: self._say_again,
+            protocol.Synthesize: self._synthesize,
+            protocol.Cancel: self._cancel,
+            protocol.Stop: self._stop,
+            protocol.Skip: self._skip,
+            protocol.Pause: self._pause,
+            protocol.Resume: self._resume,
+            protocol.Status: self._status,
+            protocol.Voices: self._voices,
+            protocol.Info: self._info,
+            protocol.Health: self._health,
+            protocol.Metrics: self._metrics,
+            protocol.Warmup: self._warm_up,
+            protocol.Ping: self._ping,
+            protocol.Describe: self._describe,
+        }
+
+    def handle(self, frame: bytes, peer: Peer) -> None:
+        """Carry out one command and answer it, now or when it is done.
+
+        Raises:
+            ProtocolError: to be answered instead.
+        """
+        received_ns = time.monotonic_ns()
+        command, _ = protocol.decode(frame)
+
+        def answer(body: Reply, *frames: bytes) -> None:
+            self._reply(peer, body, *frames)
+
+        call = Call(command.client or peer.name, received_ns, answer)
+        reply = self._handlers[type(command)](command, call)
+        if reply is not None:
+            answer(reply)
+        self._service.carry_out()
+
+    # A handler gives its reply, or None where it answers later.
+
+    def _speak(self, command: protocol.Speak, call: Call) -> Reply:
+        service = self._service
+        voice = service.voices.choose(command)
+        utterance = service.scheduler.speak(
+            command, call.client, voice, call.received_ns, time.monotonic_ns()
+        )
+        log.info("accepted", extra={"client": call.client, "utterance": utterance.id})
+        log.debug("text", extra={"utterance": utterance.id, "text": command.text})
+        return {
+            "ok": True,
+            "id": utterance.id,
+            "client": call.client,
+            "voice": "/".join(voice).strip("/"),
+        }
+
+    def _append(self, command: protocol.Append, call: Call) -> Reply:
+        scheduler = self._service.scheduler
+        scheduler.append(call.client, command.id, command.text, call.received_ns)
+        return {"ok": True, "id": command.id}
+
+    def _finish(self, command: protocol.Finish, call: Call) -> Reply:
+        self._service.scheduler.finish(call.client, command.id)
+        return {"ok": True, "id": command.id}
+
+    def _say_again(self, command: protocol.SayAgain, call: Call) -> Reply:
+        last = self._service.scheduler.records.last_of.get(call.client)
+        if last is None:
+            raise ProtocolError("unknown_id", "this client has not said anything yet")
+        return self._speak(last.again(command.id), call)
+
+    def _synthesize(self, command: protocol.Synthesize, call: Call) -> None:
+        service = self._service
+        limit = service.config.limits.characters
+        if len(command.text) > limit:
+            raise ProtocolError(
+                "too_long",
+                f"the text has {len(command.text)} characters; at most {limit} are spoken at once",
+                "text",
+            )
+        voice, speaker = service.voices.choose(command)
+
+        def reply(body: Reply, samples: bytes) -> None:
+            call.answer(body, *([samples] if body["ok"] else []))
+
+        id_ = command.id or "samples"
+        service.desk.add(Job(command, id_, voice, speaker, reply, call.received_ns))
+
+    def _cancel(self, command: protocol.Cancel, call: Call) -> None:
+        ticket = self._service.scheduler.cancel(
+            call.received_ns, call.client, command.id, everyone=command.all
+        )
+        self._when_silent(ticket, call)
+
+    def _stop(self, _: protocol.Stop, call: Call) -> None:
+        self._when_silent(self._service.scheduler.stop(call.received_ns), call)
+
+    def _skip(self, _: protocol.Skip, call: Call) -> None:
+        self._when_silent(self._service.scheduler.stop(call.received_ns, "skipped"), call)
+
+    def _pause(self, _: protocol.Pause, call: Call) -> None:
+        self._when_silent(self._service.scheduler.pause(call.received_ns), call)
+
+    def _when_silent(self, ticket: int, call: Call) -> None:
+        def then(silent: Silent) -> None:
+            after_ms = (silent.silent_ns - call.received_ns) / 1e6 if silent.silent_ns else 0.0
+            call.answer(
+                {
+                    "ok": True,
+                    "cancelled": silent.cancelled,
+                    "silent_after_ms": round(max(0.0, after_ms), 3),
+                }
+            )
+
+        self._service.when_silent(ticket, then)
+
+    def _resume(self, _: protocol.Resume, __: Call) -> Reply:
+        self._service.scheduler.resume()
+        return {"ok": True}
+
+    def _status(self, command: protocol.Status, call: Call) -> Reply:
+        scheduler = self._service.scheduler
+        if not command.id:
+            return {"ok": True} | scheduler.snapshot()
+        key = (call.client, command.id)
+        if (utterance := scheduler.find(*key)) is not None:
+            return {"ok": True, "utterance": utterance.describe()}
+        if (event := scheduler.records.terminal.get(key)) is not None:
+            return {"ok": True, "utterance": {"id": command.id, "state": "over"}, "terminal": event}
+        raise ProtocolError("unknown_id", f"no utterance {command.id!r} of this client", "id")
+
+    def _voices(self, _: protocol.Voices, __: Call) -> Reply:
+        return {"ok": True, "voices": self._service.voices.describe()}
+
+    def _info(self, _: protocol.Info, __: Call) -> Reply:
+        config = self._service.config
+        return {
+            "ok": True,
+            "name": "utterd",
+            "release": importlib.metadata.version("utterd"),
+            "protocol": protocol.VERSION,
+            "python": sys.version.split()[0],
+            "control": config.control,
+            "events": config.events,
+            "data_dir": str(config.data_dir),
+            "sink": config.audio.sink,
+            "device": config.audio.device,
+            "default_voice": self._service.voices.default(),
+        }
+
+    def _health(self, _: protocol.Health, __: Call) -> Reply:
+        return health.describe(self._service)
+
+    def _metrics(self, _: protocol.Metrics, __: Call) -> Reply:
+        return {"ok": True} | self._service.metrics.describe()
+
+    def _warm_up(self, command: protocol.Warmup, call: Call) -> None:
+        voices = self._service.voices
+        voice, _ = voices.resolve(command.voice or voices.default())
+
+        def then(problem: str) -> None:
+            if problem:
+                call.answer(protocol.error_reply(ProtocolError("unavailable", problem)))
+            else:
+                call.answer({"ok": True, "voice": voice})
+
+        self._service.when_warm(voice, then)
+
+    def _ping(self, _: protocol.Ping, call: Call) -> Reply:
+        return {"ok": True, "version": protocol.VERSION, "monotonic_ns": call.received_ns}
+
+    def _describe(self, _: protocol.Describe, __: Call) -> Reply:
+        return {"ok": True, "version": protocol.VERSION, "schema": protocol.schema()}

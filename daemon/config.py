@@ -1,0 +1,225 @@
+"""Configuration: defaults, `/etc/utterd/utterd.toml`, the user's file, environment, flags.
+
+Later ones win. The environment spells `section.key` as `UTTERD_SECTION_KEY`.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+SYSTEM_FILE = Path("/etc/utterd/utterd.toml")
+
+
+class ConfigError(Exception):
+    """A configuration that can't be used; one line that names the place."""
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class Paths(_Section, frozen=True):
+    """Where things lie; empty means the default of the user or the service."""
+
+    run: str = ""
+    """Sockets. Default: `/run/utterd` for root and the service, else `$XDG_RUNTIME_DIR/utterd`."""
+    data: str = ""
+    """Voices. Default: `/var/lib/utterd` for root and the service, else
+    `~/.local/share/utterd`."""
+    lexicon: str = ""
+    """The user's lexicon. Default: none."""
+
+
+class Socket(_Section, frozen=True):
+    """The sockets."""
+
+    group: str = "utterd"
+    """Group that may talk to the daemon, where it exists."""
+    tcp: str = ""
+    """Also listen on this address, such as `tcp://127.0.0.1:5577` (events one port above).
+    Needs the two keys below."""
+    curve_secret_key_file: str = ""
+    """File with the server's CURVE secret key (Z85)."""
+    curve_clients_dir: str = ""
+    """Folder of the public keys (ZeroMQ certificates) of clients that may connect by TCP."""
+
+
+class Audio(_Section, frozen=True):
+    """The way to the speaker."""
+
+    sink: Literal["device", "wav", "null"] = "device"
+    """`device`; `wav`: a file, at the pace of a device; `null`: nothing, at the pace of a
+    device."""
+    device: str = "default"
+    """`default`, or a part of the device's name that no other device has."""
+    wav: str = "utterd.wav"
+    """File of the `wav` sink."""
+    rate: Annotated[int, msgspec.Meta(ge=0, le=384_000)] = 0
+    """Hz; 0: the device's own."""
+    period_ms: Annotated[float, msgspec.Meta(ge=1, le=200)] = 10.0
+    ramp_ms: Annotated[float, msgspec.Meta(ge=1, le=50)] = 5.0
+    """Fade at a cancel."""
+    gain: Annotated[float, msgspec.Meta(ge=0, le=4)] = 1.0
+    """Linear; a limiter keeps the peak below full scale."""
+    speed: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
+    """How much faster than a real device `wav` and `null` run; for tests."""
+
+
+class Engine(_Section, frozen=True):
+    """Voices and their workers."""
+
+    voice: str = ""
+    """Default voice, `NAME` or `NAME/SPEAKER`. Empty: the only one installed, or `kokoro`."""
+    threads: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0
+    """Threads of the runtime; 0: by the number of cores."""
+    fast: str = ""
+    """Voice for `quality: fast`; empty: the default voice. Likewise the next two."""
+    balanced: str = ""
+    high: str = ""
+    ready_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    """A worker that is not warm by then is killed."""
+    stall_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    """A busy worker without progress for so long is killed."""
+
+
+class Limits(_Section, frozen=True):
+    """Limits on what clients may ask."""
+
+    waiting: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 100
+    characters: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 20_000
+    """Of one text."""
+    message_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)] = 1 << 20
+    """Of one command; a longer one is refused."""
+    stream_flush_ms: Annotated[int, msgspec.Meta(ge=10)] = 300
+    """An open text that gets no token for so long is spoken as far as it has come."""
+    stream_end_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    """An open text that gets no token for so long is complete."""
+
+
+class Log(_Section, frozen=True):
+    """The log, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Spoken text appears at `debug` only."""
+    format: Literal["text", "json"] = "text"
+
+
+class Config(_Section, frozen=True):
+    """Everything that can be set."""
+
+    paths: Paths = Paths()
+    socket: Socket = Socket()
+    audio: Audio = Audio()
+    engine: Engine = Engine()
+    limits: Limits = Limits()
+    log: Log = Log()
+
+    @property
+    def run_dir(self) -> Path:
+        """Folder of the sockets."""
+        return Path(self.paths.run) if self.paths.run else default_run_dir()
+
+    @property
+    def data_dir(self) -> Path:
+        """Folder of the voices."""
+        return Path(self.paths.data) if self.paths.data else default_data_dir()
+
+    @property
+    def control(self) -> str:
+        """Address of the command socket."""
+        return f"ipc://{self.run_dir / 'control.sock'}"
+
+    @property
+    def events(self) -> str:
+        """Address of the event socket."""
+        return f"ipc://{self.run_dir / 'events.sock'}"
+
+
+def default_run_dir() -> Path:
+    """`/run/utterd` for root and where systemd made it, else a folder of the user."""
+    system = Path("/run/utterd")
+    if os.geteuid() == 0 or os.access(system, os.W_OK):
+        return system
+    base = os.environ.get("XDG_RUNTIME_DIR") or f"{tempfile.gettempdir()}/user-{os.geteuid()}"
+    return Path(base) / "utterd"
+
+
+def default_data_dir() -> Path:
+    """`/var/lib/utterd` for root and the service, else a folder of the user."""
+    if state := os.environ.get("STATE_DIRECTORY"):
+        return Path(state.partition(":")[0])
+    system = Path("/var/lib/utterd")
+    if os.geteuid() == 0 or os.access(system, os.W_OK):
+        return system
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser() / "utterd"
+
+
+def user_file() -> Path:
+    """The user's configuration file."""
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "utterd" / "utterd.toml"
+
+
+def load(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Config:
+    """Read and check the configuration.
+
+    Args:
+        file: read this file alone instead of the system's and the user's.
+        environment: defaults to `os.environ`.
+        flags: `{section: {key: value}}` from the command line.
+
+    Raises:
+        ConfigError: a file that can't be read or a value that can't be used.
+    """
+    environment = os.environ if environment is None else environment
+    if file is None and "UTTERD_CONFIG" in environment:
+        file = Path(environment["UTTERD_CONFIG"])
+    merged: dict[str, dict[str, Any]] = {}
+    files = [file] if file else [f for f in (SYSTEM_FILE, user_file()) if f.exists()]
+    for path in files:
+        _merge(merged, _read(path))
+    _merge(merged, _from_environment(environment))
+    _merge(merged, flags or {})
+    return _checked(merged, "the configuration")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        tree: dict[str, Any] = msgspec.toml.decode(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    _checked(tree, str(path))
+    return tree
+
+
+def _checked(tree: Mapping[str, Any], origin: str) -> Config:
+    try:
+        return msgspec.convert(tree, Config, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{origin}: {error}") from None
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for section in msgspec.structs.fields(Config):
+        for key in msgspec.structs.fields(section.type):
+            value = environment.get(f"UTTERD_{section.name}_{key.name}".upper())
+            if value is not None:
+                found.setdefault(section.name, {})[key.name] = value
+    return found
+
+
+def _merge(into: dict[str, dict[str, Any]], tree: Mapping[str, Mapping[str, Any]]) -> None:
+    for section, values in tree.items():
+        into.setdefault(section, {}).update(values)

@@ -1,0 +1,87 @@
+"""Whether something can be heard now, through which device, with which voice and runtime."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from utterd.daemon.service import Service
+from utterd.daemon.supervisor import State
+
+HEARTBEAT_NS = 1_000_000_000
+"""A device whose callback is older does not play."""
+
+
+def describe(service: Service) -> dict[str, Any]:
+    """The `health` reply."""
+    opened, lost = service.player.opened, service.player.lost
+    age_ns = time.monotonic_ns() - service.ring.heartbeat_ns
+    playing = opened is not None and age_ns < HEARTBEAT_NS
+    voice = service.voices.default().partition("/")[0]
+    worker = service.workers.by_voice.get(voice)
+    warm = worker is not None and worker.ready is not None
+    problems = []
+    if not playing:
+        problems.append(lost.message if lost else "the sound device is not open yet")
+    if not voice:
+        problems.append("no voice is installed; run `utterd voices add kokoro`")
+    elif worker is not None and worker.broken:
+        problems.append(worker.broken)
+    elif not warm:
+        problems.append(f"the voice {voice} is not warm yet")
+    return {
+        "ok": True,
+        "audible": playing and warm,
+        "problems": problems,
+        "device": {
+            "open": playing,
+            "name": opened.device if opened else service.config.audio.device,
+            "sink": service.config.audio.sink,
+            "rate": opened.rate if opened else 0,
+            "latency_ms": round(opened.latency_ms, 2) if opened else 0.0,
+            "realtime": bool(opened and opened.realtime),
+            "memory_locked": bool(opened and opened.memory_locked),
+            "underruns": service.player.underruns,
+        },
+        "voices": [
+            {
+                "name": name,
+                "state": one.child.state.value,
+                "runtime": one.ready.runtime if one.ready else "",
+                "real_time_factor": round(one.ready.real_time_factor, 4) if one.ready else 0.0,
+                "restarts": one.child.restarts,
+                "pid": one.child.pid,
+                "rss_bytes": one.rss_bytes,
+                "problem": one.broken,
+            }
+            for name, one in service.workers.by_voice.items()
+        ],
+        "player": {
+            "state": service.player.child.state.value,
+            "pid": service.player.child.pid,
+            "restarts": service.player.child.restarts,
+            "rss_bytes": service.player.rss_bytes,
+        },
+        "daemon": {
+            "pid": os.getpid(),
+            "rss_bytes": rss_bytes(),
+            "uptime_s": round((time.monotonic_ns() - service.began_ns) / 1e9, 1),
+        },
+    }
+
+
+def ready(service: Service) -> bool:
+    """Whether the default voice is warm and the player has tried its device."""
+    voice = service.voices.default().partition("/")[0]
+    worker = service.workers.by_voice.get(voice)
+    return (
+        worker is not None
+        and worker.ready is not None
+        and service.player.child.state is State.READY
+    )
+
+
+def rss_bytes() -> int:
+    """Resident memory of this process."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

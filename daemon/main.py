@@ -1,0 +1,111 @@
+"""Wiring: one service, its sockets, its signals, its end."""
+
+import asyncio
+import fcntl
+import gc
+import logging
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from utterd.daemon import health, notify
+from utterd.daemon.commands import Commands
+from utterd.daemon.config import Config
+from utterd.daemon.server import Peer, Server
+from utterd.daemon.service import Service
+
+log = logging.getLogger("main")
+
+
+class StartError(Exception):
+    """The daemon can't start; one line: what happened, to what, and what to do."""
+
+
+def serve(config: Config) -> None:
+    """Run the daemon until SIGTERM or SIGINT.
+
+    Raises:
+        StartError: another daemon runs, or a folder or socket can't be had.
+    """
+    with _lock(config.run_dir):
+        _raise_descriptor_limit()
+        asyncio.run(_run(config))
+
+
+async def _run(config: Config) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    server: Server
+
+    def publish(topic: bytes, body: bytes) -> None:
+        server.publish(topic, body)
+
+    def reply(peer: Peer, body: dict[str, Any], *frames: bytes) -> None:
+        server.reply(peer, body, *frames)
+
+    service = Service(config, publish)
+    commands = Commands(service, reply)
+    server = Server(config, commands.handle)
+    try:
+        server.open()
+    except OSError as error:
+        raise StartError(str(error)) from None
+    service.start()
+    announcing = asyncio.create_task(_announce(service))
+    await stopped.wait()
+    notify.notify("STOPPING=1")
+    log.info("stopping")
+    announcing.cancel()
+    service.close()
+    server.close()
+
+
+async def _announce(service: Service) -> None:
+    """Tell systemd and the log when the daemon is ready, then feed the watchdog."""
+    while not health.ready(service):
+        notify.notify("EXTEND_TIMEOUT_USEC=10000000", "STATUS=warming the voice")
+        await asyncio.sleep(0.05)
+    gc.collect()
+    gc.freeze()
+    notify.notify("READY=1", "STATUS=ready")
+    log.info("ready", extra={"control": service.config.control})
+    interval = notify.watchdog_seconds() / 3
+    while interval:
+        notify.notify("WATCHDOG=1")
+        await asyncio.sleep(interval)
+
+
+@contextmanager
+def _lock(run_dir: Path) -> Iterator[None]:
+    """Make the run folder and hold its lock, so that no second daemon takes the sockets."""
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True, mode=0o755)
+        descriptor = os.open(run_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartError(
+            f"{run_dir} can't be used ({error.strerror}); name another with --run-dir"
+        ) from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            other = os.read(descriptor, 20).decode().strip()
+            raise StartError(f"another utterd (pid {other}) uses {run_dir}") from None
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+        (run_dir / "lock").unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _raise_descriptor_limit() -> None:
+    """Every client costs a descriptor: take what the hard limit gives."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,58 @@
+"""`utterd voices list | add | remove`."""
+
+import argparse
+import json
+import sys
+
+from utterd.daemon.config import Config
+from utterd.daemon.voices import Voices
+from utterd.engine.voices import install
+from utterd.engine.voices.package import VoiceError
+
+
+def list_installed(options: argparse.Namespace, config: Config) -> int:
+    """Print the installed voices."""
+    found = Voices(config.data_dir, config.engine).describe()
+    if options.json:
+        print(json.dumps(found, ensure_ascii=False))
+        return 0
+    if not found:
+        print(f"no voice in {config.data_dir / 'voices'}; add one with `utterd voices add kokoro`")
+    for voice in found:
+        mark = "*" if voice["default"] else " "
+        print(
+            f"{mark} {voice['name']:<20} {voice['kind']:<8} {voice['sample_rate']} Hz  "
+            f"{voice['licence']}  {', '.join(map(str, voice['languages']))}  "  # type: ignore[call-overload]
+            f"{len(voice['speakers'])} speakers (default {voice['default_speaker']})"  # type: ignore[arg-type]
+        )
+    return 0
+
+
+def add(options: argparse.Namespace, config: Config) -> int:
+    """Install a voice, with a progress bar."""
+    try:
+        package = install.add(options.source, config.data_dir, _bar)
+    except VoiceError as error:
+        print(f"\nutterd: {error}", file=sys.stderr)
+        return 1
+    print(f"\nadded the voice {package.manifest.name} to {package.folder}", file=sys.stderr)
+    return 0
+
+
+def remove(options: argparse.Namespace, config: Config) -> int:
+    """Delete a voice."""
+    try:
+        install.remove(options.name, config.data_dir)
+    except VoiceError as error:
+        print(f"utterd: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _bar(step: str, fraction: float) -> None:
+    if sys.stderr.isatty():
+        filled = int(fraction * 30)
+        bar = "#" * filled + "-" * (30 - filled)
+        print(f"\r{step:<32.32} [{bar}] {fraction:4.0%}", end="", file=sys.stderr, flush=True)
+    elif fraction in (0.0, 1.0):
+        print(f"{step}: {'begins' if fraction == 0 else 'done'}", file=sys.stderr, flush=True)

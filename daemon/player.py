@@ -1,0 +1,103 @@
+"""The player as the daemon sees it: its child, its device, its signs of life."""
+
+import logging
+import time
+from typing import Protocol
+
+from utterd.audio import messages as audio
+from utterd.audio.client import PlayerProcess
+from utterd.audio.ring import Ring
+from utterd.daemon.config import Config
+from utterd.daemon.supervisor import Child, State
+
+log = logging.getLogger("player")
+
+READY_TIMEOUT_S = 10.0
+"""From its start to `Opened` or `DeviceLost`."""
+SILENT_NS = 3_000_000_000
+"""It says that it is alive every second."""
+
+
+class Listener(Protocol):
+    """Who wants to know of the player."""
+
+    def player_said(self, message: audio.FromPlayer) -> None:
+        """Anything about a generation."""
+        ...
+
+    def device_changed(self, opened: audio.Opened | None, lost: audio.DeviceLost | None) -> None:
+        """The device was opened or lost."""
+        ...
+
+
+class Player:
+    """The player, over all its lives."""
+
+    def __init__(self, config: Config, ring: Ring, wake_fd: int, listener: Listener) -> None:
+        self._config = config
+        self._ring = ring
+        self._wake_fd = wake_fd
+        self._listener = listener
+        self.opened: audio.Opened | None = None
+        self.lost: audio.DeviceLost | None = None
+        self.underruns = 0
+        self._underruns_before = 0
+        self.rss_bytes = 0
+        self.child = Child("player", self._spawn, self._said, self._ended, READY_TIMEOUT_S)
+
+    def start(self) -> None:
+        """Begin."""
+        self.child.start()
+
+    def check(self) -> None:
+        """Kill a player that says nothing any more."""
+        silent_ns = time.monotonic_ns() - self.child.heard_ns
+        if self.child.state is State.READY and silent_ns > SILENT_NS:
+            self.child.kill("no sign of life for 3 s")
+
+    def stop(self, timeout_s: float) -> None:
+        """End it."""
+        self.child.stop(audio.Shutdown(), timeout_s)
+
+    def _spawn(self) -> PlayerProcess:
+        settings = self._config.audio
+        configure = audio.Configure(
+            sink=settings.sink,
+            device=settings.device,
+            wav_path=settings.wav,
+            rate=settings.rate,
+            period_ms=settings.period_ms,
+            ramp_ms=settings.ramp_ms,
+            speed=settings.speed,
+        )
+        return PlayerProcess(self._ring, self._wake_fd, configure)
+
+    def _said(self, message: audio.FromPlayer) -> None:
+        if self.child.state is State.STARTING:
+            self.child.ready()
+        match message:
+            case audio.Opened():
+                self.opened, self.lost = message, None
+                self._listener.device_changed(message, None)
+            case audio.DeviceLost():
+                self.opened, self.lost = None, message
+                self._listener.device_changed(None, message)
+            case audio.Alive():
+                self.rss_bytes = message.rss_bytes
+                self.underruns = self._underruns_before + message.underruns
+            case _:
+                self._listener.player_said(message)
+
+    def _ended(self, reason: str) -> None:
+        self._underruns_before = self.underruns
+        if self.opened is None:
+            return
+        lost = audio.DeviceLost(
+            device=self.opened.device,
+            reason="stalled",
+            message=f"the player ended ({reason}); it is started again",
+            retry_ms=0,
+            ns=time.monotonic_ns(),
+        )
+        self.opened, self.lost = None, lost
+        self._listener.device_changed(None, lost)

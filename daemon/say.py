@@ -1,0 +1,196 @@
+"""`utterd say` and `utterd synth`."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+import wave
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from utterd.daemon.client import Client, DaemonError
+from utterd.daemon.config import Config
+from utterd.daemon.utterance import STAGES
+
+TERMINAL = frozenset({"ended", "cancelled", "failed", "dropped"})
+START_TIMEOUT_S = 180.0
+
+
+def say(options: argparse.Namespace, config: Config) -> int:
+    """Speak the arguments, or each line of standard input as it comes."""
+    with _daemon(options, config):
+        with Client(config, name=f"say-{os.getpid()}") as client:
+            client.subscribe()
+            good = True
+            for text in _texts(options):
+                good &= _say_one(client, text, options)
+            return 0 if good else 1
+
+
+def _texts(options: argparse.Namespace) -> Iterator[str]:
+    if options.text:
+        yield " ".join(options.text)
+        return
+    for line in sys.stdin:
+        if line.strip():
+            yield line.strip()
+
+
+def _say_one(client: Client, text: str, options: argparse.Namespace) -> bool:
+    id_ = uuid.uuid4().hex[:12]
+    fields = _fields(options)
+    for name in ("priority", "queue"):
+        if (value := getattr(options, name)) is not None:
+            fields[name] = value
+    client.call("speak", text=text, id=id_, **fields)
+    if options.no_wait:
+        return True
+    try:
+        return _follow(client, id_, options)
+    except KeyboardInterrupt:
+        client.call("cancel", id=id_)
+        raise
+
+
+def _follow(client: Client, id_: str, options: argparse.Namespace) -> bool:
+    """Wait for the terminal event of an utterance."""
+    while True:
+        for event in client.events(timeout_s=2.0):
+            if options.json and event["id"] in (id_, ""):
+                print(json.dumps(event, ensure_ascii=False), flush=True)
+            elif event["event"] == "device_lost":
+                print(f"utterd: {event['message']}", file=sys.stderr)
+            elif event["event"] == "skipped" and event["id"] == id_:
+                print(f"utterd: not spoken: {event['text']!r} ({event['reason']})", file=sys.stderr)
+            if event["id"] == id_ and event["event"] in TERMINAL:
+                return _report(event, options)
+        # Events can be lost: the state can always be asked for.
+        reply = client.call("status", id=id_)
+        if "terminal" in reply:
+            return _report(reply["terminal"], options)
+
+
+def _report(event: dict[str, Any], options: argparse.Namespace) -> bool:
+    if event["event"] == "ended":
+        if options.stages and not options.json:
+            print_stages(event["stages"])
+        return True
+    detail = event.get("message") or event.get("reason", "")
+    print(f"utterd: {event['event']}: {detail}", file=sys.stderr)
+    return False
+
+
+def print_stages(stages: dict[str, int]) -> None:
+    """A table of when each stage was passed, in ms after the text came in."""
+    begin = before = stages["received"]
+    print(f"{'stage':<20}{'at ms':>10}{'took ms':>10}")
+    for name in STAGES:
+        if name in stages:
+            now = stages[name]
+            print(f"{name:<20}{(now - begin) / 1e6:>10.2f}{(now - before) / 1e6:>10.2f}")
+            before = now
+
+
+def synth(options: argparse.Namespace, config: Config) -> int:
+    """Write speech to a WAV file."""
+    text = " ".join(options.text) if options.text else sys.stdin.read()
+    with Client(config, name=f"synth-{os.getpid()}") as client:
+        reply, samples = client.call_with_samples(
+            "synthesize", timeout_s=600.0, text=text, **_fields(options)
+        )
+    partial = options.output.with_name(options.output.name + ".part")
+    with wave.open(str(partial), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(reply["sample_rate"])
+        file.writeframes(samples)
+    partial.replace(options.output)
+    seconds = len(samples) / 2 / reply["sample_rate"]
+    summary = {"file": str(options.output), "seconds": round(seconds, 3)} | {
+        key: reply[key] for key in ("sample_rate", "first_pcm_ms", "synthesis_ms", "skipped")
+    }
+    if options.json:
+        print(json.dumps(summary, ensure_ascii=False))
+    else:
+        print(f"{options.output}: {seconds:.2f} s, made in {reply['synthesis_ms']:.0f} ms")
+    return 0
+
+
+def _fields(options: argparse.Namespace) -> dict[str, Any]:
+    """Options that are fields of `speak` and `synthesize`."""
+    names = ("voice", "rate", "pitch", "volume")
+    fields = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return fields | {"format": "ssml"} if options.ssml else fields
+
+
+@contextmanager
+def _daemon(options: argparse.Namespace, config: Config) -> Iterator[None]:
+    """A daemon for the length of this call, where `--start` asks for one and none runs."""
+    if not options.start or _answers(config):
+        yield
+        return
+    command = [sys.executable, "-m", "utterd.daemon.cli", "serve", *_serve_options(options, config)]
+    daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        _wait_until_ready(daemon, config)
+        yield
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait()
+
+
+def _serve_options(options: argparse.Namespace, config: Config) -> list[str]:
+    """How to run the daemon: as the options say, or into a file where there is no device."""
+    given = [
+        argument
+        for name in ("config", "run_dir", "data_dir", "device", "wav")
+        if (value := getattr(options, name)) is not None
+        for argument in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    given += ["--log-level", options.log_level or "warning"]
+    if config.audio.sink == "device" and (problem := _no_device()):
+        file = Path("utterd.wav").absolute()
+        print(f"utterd: {problem}: speaking into {file}, at the pace of a device", file=sys.stderr)
+        given += ["--wav", str(file)]
+    return given
+
+
+def _no_device() -> str:
+    """Why nothing can be played; empty if something can."""
+    from utterd.audio.devices import list_devices  # noqa: PLC0415  starts PortAudio
+    from utterd.audio.sink import SinkError  # noqa: PLC0415
+
+    try:
+        return "" if list_devices() else "there is no sound device"
+    except SinkError as error:
+        return str(error)
+
+
+def _answers(config: Config) -> bool:
+    with Client(config) as client:
+        try:
+            client.call("ping", timeout_s=0.5)
+        except DaemonError:
+            return False
+    return True
+
+
+def _wait_until_ready(daemon: "subprocess.Popen[bytes]", config: Config) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and daemon.poll() is None:
+        with Client(config) as client:
+            try:
+                client.call("warmup", timeout_s=START_TIMEOUT_S if _answers(config) else 0.5)
+            except DaemonError as error:
+                if error.code != "unavailable":
+                    raise
+            else:
+                return
+        time.sleep(0.1)
+    raise DaemonError("unavailable", "the daemon did not start; run `utterd serve` to see why")

@@ -1,0 +1,188 @@
+"""Sockets to structs: commands come in here, replies and events go out here."""
+
+import asyncio
+import grp
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import zmq
+import zmq.asyncio
+from zmq.auth.asyncio import AsyncioAuthenticator
+
+from utterd.daemon.config import Config
+from utterd.daemon.protocol import Encoding, ProtocolError, encode, encoding_of, error_reply
+
+log = logging.getLogger("server")
+
+MESSAGES_OF_ONE_TURN = 64
+"""Commands taken before others get their turn: a flood must not starve the children."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Where a command came from and a reply goes to."""
+
+    socket: zmq.asyncio.Socket
+    envelope: tuple[bytes, ...]
+    encoding: Encoding
+
+    @property
+    def name(self) -> str:
+        """Of the connection, for clients that give none."""
+        return self.envelope[0].hex()
+
+
+class Server:
+    """The command and event sockets.
+
+    Args:
+        config: addresses, group, limits.
+        handle: gets each frame and its peer; what it raises as `ProtocolError` is answered.
+    """
+
+    def __init__(self, config: Config, handle: Callable[[bytes, Peer], None]) -> None:
+        self._config = config
+        self._handle = handle
+        self._context = zmq.asyncio.Context()
+        self._routers: list[zmq.asyncio.Socket] = []
+        self._publishers: list[zmq.asyncio.Socket] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._authenticator: AsyncioAuthenticator | None = None
+
+    def open(self) -> None:
+        """Bind.
+
+        Raises:
+            OSError: an address can't be bound; the message names it.
+        """
+        run_dir = self._config.run_dir
+        self._bind(self._config.control, self._config.events, secret=None)
+        for name in ("control.sock", "events.sock"):
+            self._permit(run_dir / name)
+        if self._config.socket.tcp:
+            self._open_tcp()
+
+    def _open_tcp(self) -> None:
+        settings = self._config.socket
+        if not settings.curve_secret_key_file or not settings.curve_clients_dir:
+            raise OSError(
+                "socket.tcp needs socket.curve_secret_key_file and socket.curve_clients_dir: "
+                "without keys anyone on the network could speak here"
+            )
+        try:
+            secret = Path(settings.curve_secret_key_file).read_bytes().strip()
+        except OSError as error:
+            raise OSError(f"{settings.curve_secret_key_file}: {error.strerror}") from None
+        self._authenticator = AsyncioAuthenticator(self._context)
+        self._authenticator.start()
+        self._authenticator.configure_curve(domain="*", location=settings.curve_clients_dir)
+        host, _, port = settings.tcp.rpartition(":")
+        self._bind(settings.tcp, f"{host}:{int(port) + 1}", secret=secret)
+
+    def _bind(self, control: str, events: str, secret: bytes | None) -> None:
+        router = self._context.socket(zmq.ROUTER)
+        publisher = self._context.socket(zmq.XPUB)
+        # A larger message closes its connection unanswered; one just too long is answered.
+        router.maxmsgsize = 64 * self._config.limits.message_bytes
+        for socket, address in ((router, control), (publisher, events)):
+            socket.linger = 200
+            if secret is not None:
+                socket.curve_server = True
+                socket.curve_secretkey = secret
+            try:
+                socket.bind(address)
+            except zmq.ZMQError as error:
+                raise OSError(f"can't listen on {address}: {error.strerror}") from None
+        self._routers.append(router)
+        self._publishers.append(publisher)
+        self._tasks.append(asyncio.create_task(self._serve(router)))
+        self._tasks.append(asyncio.create_task(self._greet(publisher)))
+
+    def _permit(self, path: Path) -> None:
+        """0660, and the group of the configuration where it exists and we may give it."""
+        path.chmod(0o660)
+        try:
+            group = grp.getgrnam(self._config.socket.group).gr_gid
+            os.chown(path, -1, group)
+        except (KeyError, PermissionError):
+            log.info(
+                "socket keeps its group",
+                extra={"path": str(path), "wanted": self._config.socket.group},
+            )
+
+    async def _serve(self, router: zmq.asyncio.Socket) -> None:
+        taken = 0
+        while True:
+            frames = await _receive(router)
+            self._take(router, frames)
+            taken += 1
+            if taken % MESSAGES_OF_ONE_TURN == 0:
+                await asyncio.sleep(0)
+
+    async def _greet(self, publisher: zmq.asyncio.Socket) -> None:
+        """Echo subscriptions to `hello.ANYTHING`.
+
+        A subscriber whose echo has come knows that its earlier subscriptions are in place.
+        """
+        while True:
+            (subscription,) = await _receive(publisher)
+            if subscription.startswith(b"\x01hello."):
+                _send(publisher, [subscription[1:], b"{}"])
+
+    def _take(self, router: zmq.asyncio.Socket, frames: list[bytes]) -> None:
+        empty = len(frames) == 3 and not frames[1]
+        envelope = tuple(frames[:2]) if empty else tuple(frames[:1])
+        body = frames[len(envelope) :]
+        encoding: Encoding = encoding_of(body[0]) if body else "json"
+        peer = Peer(router, envelope, encoding)
+        try:
+            if len(body) != 1:
+                raise ProtocolError("bad_request", f"{len(body)} frames instead of one")
+            if len(body[0]) > self._config.limits.message_bytes:
+                raise ProtocolError(
+                    "too_long",
+                    f"the message has {len(body[0])} bytes; "
+                    f"at most {self._config.limits.message_bytes} are taken",
+                )
+            self._handle(body[0], peer)
+        except ProtocolError as error:
+            self.reply(peer, error_reply(error))
+        except Exception:
+            log.exception("a command failed")
+            self.reply(
+                peer,
+                error_reply(ProtocolError("internal", "the daemon could not do this; see its log")),
+            )
+
+    def reply(self, peer: Peer, body: dict[str, Any], *more: bytes) -> None:
+        """Answer; a client that is gone or does not read loses the reply, nobody waits."""
+        _send(peer.socket, [*peer.envelope, encode(body, peer.encoding), *more])
+
+    def publish(self, topic: bytes, body: bytes) -> None:
+        """Publish an event."""
+        for publisher in self._publishers:
+            _send(publisher, [topic, body])
+
+    def close(self) -> None:
+        """Send what is queued (200 ms at most) and remove the sockets."""
+        for task in self._tasks:
+            task.cancel()
+        if self._authenticator is not None:
+            self._authenticator.stop()
+        self._context.destroy(linger=200)
+        for name in ("control.sock", "events.sock"):
+            (self._config.run_dir / name).unlink(missing_ok=True)
+
+
+async def _receive(socket: zmq.asyncio.Socket) -> list[bytes]:
+    frames: Awaitable[list[bytes]] = socket.recv_multipart()
+    return await frames
+
+
+def _send(socket: zmq.asyncio.Socket, frames: list[bytes]) -> None:
+    # ROUTER and XPUB drop instead of blocking, so the future is done at once.
+    socket.send_multipart(frames)

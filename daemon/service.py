@@ -1,0 +1,264 @@
+"""The daemon's heart: takes stimuli from sockets, children and clock, and does what follows."""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+
+from utterd.audio import messages as audio
+from utterd.audio.ring import Ring
+from utterd.daemon import events, instructions
+from utterd.daemon.config import Config
+from utterd.daemon.metrics import Metrics
+from utterd.daemon.player import Player
+from utterd.daemon.publisher import Publisher
+from utterd.daemon.scheduler import Scheduler
+from utterd.daemon.synthesis import Desk
+from utterd.daemon.utterance import State as UtteranceState
+from utterd.daemon.voices import Voices
+from utterd.daemon.workers import Workers
+from utterd.engine import messages as engine
+
+log = logging.getLogger("service")
+
+CHECK_S = 1.0
+"""How often the children's signs of life are looked at."""
+
+
+class Service:
+    """Everything but the sockets.
+
+    Args:
+        config: checked.
+        send: publishes topic and body of an event.
+    """
+
+    def __init__(self, config: Config, send: Callable[[bytes, bytes], None]) -> None:
+        self.config = config
+        self.began_ns = time.monotonic_ns()
+        self.metrics = Metrics()
+        self.voices = Voices(config.data_dir, config.engine)
+        self.scheduler = Scheduler(
+            max_waiting=config.limits.waiting,
+            max_characters=config.limits.characters,
+            stream_flush_ns=config.limits.stream_flush_ms * 1_000_000,
+            stream_end_ns=int(config.limits.stream_end_s * 1e9),
+        )
+        self.desk = Desk(config.limits.waiting)
+        self.publisher = Publisher(send)
+        self.ring = Ring.create()
+        self.ring.gain = config.audio.gain
+        self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.player = Player(config, self.ring, self.wake_fd, self)
+        self.workers = Workers(config, self.voices, self.ring, self.wake_fd, self)
+        self.closing = False
+        self._device_was_lost = False
+        self._speaking = False
+        self._tickets: dict[int, Callable[[instructions.Silent], None]] = {}
+        self._warm_waiters: dict[str, list[Callable[[str], None]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Start the player and the default voice."""
+        self.player.start()
+        if voice := self.voices.default():
+            self.workers.load(self.voices.resolve(voice)[0])
+        self._check()
+
+    def close(self) -> None:
+        """Fade, tell every utterance's end, end the children. Blocks for less than a second."""
+        self.closing = True
+        for timer in (self._timer, self._check_timer):
+            if timer is not None:
+                timer.cancel()
+        self.scheduler.close(time.monotonic_ns())
+        self.desk.close()
+        self.carry_out()
+        self.publisher.flush()
+        self.player.stop(timeout_s=0.5)
+        self.workers.stop(timeout_s=0.3)
+        self.ring.close()
+        os.close(self.wake_fd)
+
+    # ---- what commands need ----
+
+    def when_silent(self, ticket: int, then: Callable[[instructions.Silent], None]) -> None:
+        """Call `then` when what a ticket stands for is silent at the DAC."""
+        self._tickets[ticket] = then
+        self.carry_out()
+
+    def when_warm(self, voice: str, then: Callable[[str], None]) -> None:
+        """Call `then` with "" once a voice is warm, or with the reason why it can't be."""
+        worker = self.workers.load(voice)
+        if worker.ready is not None:
+            then("")
+        else:
+            self._warm_waiters.setdefault(voice, []).append(then)
+
+    def carry_out(self) -> None:
+        """Do what the scheduler and the desk have decided, and set the clock for what follows."""
+        for instruction in self.scheduler.drain():
+            match instruction:
+                case instructions.Emit():
+                    self.emit(instruction.event, instruction.at_ns)
+                case instructions.Send():
+                    self.workers.send(instruction.voice, instruction.message)
+                case instructions.Revoke():
+                    self.ring.revoke(instruction.generation)
+                    os.eventfd_write(self.wake_fd, 1)
+                case instructions.Need():
+                    self.workers.load(instruction.voice)
+                case instructions.Silent():
+                    self._silent(instruction)
+        self._serve_desk()
+        self._tell_speaking()
+        self._set_timer()
+
+    def emit(self, event: events.Event, at_ns: int = 0) -> None:
+        """Publish an event, and count it."""
+        self.metrics.events[str(event.__struct_config__.tag)] += 1
+        if isinstance(event, events.Ended):
+            for name, value in event.durations_ms.items():
+                self.metrics.stage(name, value)
+        self.publisher.publish(event, at_ns)
+
+    # ---- what children say ----
+
+    def worker_ready(self, voice: str, ready: engine.Ready) -> None:
+        """A voice is warm."""
+        log.info(
+            "voice ready",
+            extra={
+                "voice": voice,
+                "runtime": ready.runtime,
+                "load_ms": round(ready.load_ms),
+                "warm_ms": round(ready.warm_ms),
+                "real_time_factor": round(ready.real_time_factor, 3),
+            },
+        )
+        if self.workers.by_voice[voice].child.restarts:
+            self.emit(events.Recovered(what=f"voice {voice}", message="its worker is ready again"))
+        for then in self._warm_waiters.pop(voice, []):
+            then("")
+        self.scheduler.worker_ready(voice, ready.sample_rate)
+        self.carry_out()
+
+    def worker_lost(self, voice: str, reason: str) -> None:
+        """A worker died; it is started again."""
+        if self.closing:
+            return
+        self.emit(
+            events.Degraded(
+                what=f"voice {voice}", message=f"its worker ended ({reason}); it is started again"
+            )
+        )
+        self.desk.worker_lost(voice)
+        self.scheduler.worker_lost(voice, self.ring.written, time.monotonic_ns())
+        self.carry_out()
+
+    def worker_broken(self, voice: str, message: str) -> None:
+        """A voice can't be loaded."""
+        log.error("voice broken", extra={"voice": voice, "reason": message})
+        self.emit(events.Degraded(what=f"voice {voice}", message=message))
+        for then in self._warm_waiters.pop(voice, []):
+            then(message)
+        self.desk.voice_broken(voice, message)
+        self.scheduler.voice_broken(voice, message, time.monotonic_ns())
+        self.carry_out()
+
+    def worker_said(self, voice: str, message: engine.FromWorker) -> None:
+        """A worker tells of its work."""
+        now_ns = time.monotonic_ns()
+        if isinstance(message, engine.Finished):
+            self.metrics.stage("worker_overhead", message.overhead_ms)
+        self.desk.worker_said(message, now_ns)
+        self.scheduler.worker_said(message, now_ns)
+        self.carry_out()
+
+    def player_said(self, message: audio.FromPlayer) -> None:
+        """The player tells of a generation."""
+        self.scheduler.player_said(message, time.monotonic_ns())
+        self.carry_out()
+
+    def device_changed(self, opened: audio.Opened | None, lost: audio.DeviceLost | None) -> None:
+        """The device was opened or lost."""
+        if opened is not None:
+            log.info(
+                "device open",
+                extra={
+                    "device": opened.device,
+                    "rate": opened.rate,
+                    "latency_ms": round(opened.latency_ms, 1),
+                    "realtime": opened.realtime,
+                },
+            )
+            if self._device_was_lost:
+                self.emit(
+                    events.DeviceBack(
+                        device=opened.device, rate=opened.rate, latency_ms=opened.latency_ms
+                    )
+                )
+            self._device_was_lost = False
+        elif lost is not None and not self.closing:
+            log.warning("device lost", extra={"device": lost.device, "reason": lost.message})
+            self._device_was_lost = True
+            self.emit(
+                events.DeviceLost(
+                    device=lost.device,
+                    reason=lost.reason,
+                    message=lost.message,
+                    retry_ms=lost.retry_ms,
+                )
+            )
+
+    # ---- inside ----
+
+    def _serve_desk(self) -> None:
+        """Give idle workers their next job of samples; speech goes first."""
+        for voice in self.desk.wanted_voices():
+            worker = self.workers.load(voice)
+            if worker.ready is None or self.scheduler.needs(voice):
+                continue
+            if (message := self.desk.next_for(voice, worker.ready.sample_rate)) is not None:
+                worker.child.send(message)
+
+    def _silent(self, silent: instructions.Silent) -> None:
+        then = self._tickets.pop(silent.ticket, None)
+        if then is None:
+            return
+        wait_s = (silent.silent_ns - time.monotonic_ns()) / 1e9
+        if wait_s > 0 and not self.closing:
+            asyncio.get_running_loop().call_later(wait_s, then, silent)
+        else:
+            then(silent)
+
+    def _tell_speaking(self) -> None:
+        on_way = self.scheduler.on_way
+        speaking = any(u.state is UtteranceState.SPEAKING for u in on_way) or (
+            self._speaking and bool(on_way)
+        )
+        if speaking != self._speaking:
+            self._speaking = speaking
+            self.emit(events.Speaking(speaking=speaking))
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = [ns for ns in (self.scheduler.next_deadline_ns(), self.publisher.next_ns()) if ns]
+        if due and not self.closing:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(min(due) / 1e9, self._due)
+
+    def _due(self) -> None:
+        now_ns = time.monotonic_ns() + 500_000  # the loop's clock rounds to about a millisecond
+        self.scheduler.tick(now_ns)
+        self.publisher.release(now_ns)
+        self.carry_out()
+
+    def _check(self) -> None:
+        self.player.check()
+        self.workers.check()
+        self._check_timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)

@@ -1,0 +1,180 @@
+"""`synthesize`: samples back to the client instead of sound.
+
+Jobs wait here until their voice's worker is not needed for speech, one at a time a worker.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from utterd.daemon.protocol import ProtocolError, Synthesize
+from utterd.engine import messages as engine
+
+BASE = 1 << 62
+"""Generations of jobs begin here: they never meet the fence, which counts utterances."""
+
+
+@dataclass(slots=True)
+class Job:
+    """One request for samples."""
+
+    command: Synthesize
+    id: str
+    voice: str
+    speaker: str
+    reply: Callable[[dict[str, object], bytes], None]
+    """Sends a reply; may be called several times where the client asked for a stream."""
+    received_ns: int
+    generation: int = 0
+    sample_rate: int = 0
+    chunks: list[bytes] = field(default_factory=list)
+    skipped: list[engine.Skipped] = field(default_factory=list)
+    sent_to_worker: bool = False
+    retries: int = 0
+    first_ns: int = 0
+
+
+class Desk:
+    """The jobs.
+
+    Args:
+        max_waiting: more are refused with `queue_full`.
+    """
+
+    def __init__(self, max_waiting: int) -> None:
+        self._max_waiting = max_waiting
+        self._jobs: dict[int, Job] = {}
+        self._waiting: deque[Job] = deque()
+        self._busy: dict[str, Job] = {}
+        self._next = BASE
+
+    def add(self, job: Job) -> None:
+        """Take a job.
+
+        Raises:
+            ProtocolError: `queue_full`, `bad_request` for an empty text.
+        """
+        if not job.command.text.strip():
+            raise ProtocolError("bad_request", "the text is empty", "text")
+        if len(self._waiting) >= self._max_waiting:
+            raise ProtocolError(
+                "queue_full", f"{len(self._waiting)} jobs are waiting", retry_after_ms=500
+            )
+        self._next += 1
+        job.generation = self._next
+        self._waiting.append(job)
+
+    def wanted_voices(self) -> set[str]:
+        """Voices that jobs wait for."""
+        return {job.voice for job in self._waiting}
+
+    def next_for(self, voice: str, sample_rate: int) -> engine.Say | None:
+        """A free worker's next job; None if it has one already, or there is none."""
+        if voice in self._busy:
+            return None
+        job = next((job for job in self._waiting if job.voice == voice), None)
+        if job is None:
+            return None
+        self._waiting.remove(job)
+        self._busy[voice] = job
+        self._jobs[job.generation] = job
+        job.sample_rate = sample_rate
+        command = job.command
+        return engine.Say(
+            generation=job.generation,
+            utterance=job.id,
+            text=command.text,
+            to="daemon",
+            speaker=job.speaker,
+            language=command.language,
+            rate=command.rate,
+            pitch=command.pitch,
+            volume=command.volume,
+            format=command.format,
+        )
+
+    def worker_said(self, message: engine.FromWorker, now_ns: int) -> None:
+        """Take a message about a job."""
+        job = self._jobs.get(getattr(message, "generation", 0))
+        if job is None:
+            return
+        match message:
+            case engine.Pcm():
+                job.first_ns = job.first_ns or now_ns
+                samples = encode(message.data, job.command.encoding)
+                if job.command.stream:
+                    job.reply(self._head(job, position=message.position, more=True), samples)
+                else:
+                    job.chunks.append(samples)
+            case engine.Segment():
+                job.skipped += message.skipped
+            case engine.Finished():
+                self._forget(job)
+                head = self._head(
+                    job,
+                    more=False,
+                    samples=message.samples,
+                    synthesis_ms=round(message.synthesis_ms, 3),
+                    first_pcm_ms=round(((job.first_ns or now_ns) - job.received_ns) / 1e6, 3),
+                    skipped=[s.text for s in job.skipped],
+                )
+                job.reply(head, b"".join(job.chunks))
+            case engine.Failed():
+                self._fail(
+                    job, "internal" if message.code == "internal" else message.code, message.message
+                )
+
+    def worker_lost(self, voice: str) -> None:
+        """A worker died: its job is tried once more, unless samples were sent already."""
+        job = self._busy.pop(voice, None)
+        if job is None:
+            return
+        self._jobs.pop(job.generation, None)
+        if job.retries or (job.command.stream and job.first_ns):
+            self._fail(job, "internal", f"the voice {voice} died while speaking this")
+            return
+        job.retries += 1
+        job.chunks.clear()
+        job.skipped.clear()
+        self._waiting.appendleft(job)
+
+    def voice_broken(self, voice: str, message: str) -> None:
+        """A voice can't be loaded: what waits for it fails."""
+        for job in [job for job in self._waiting if job.voice == voice]:
+            self._waiting.remove(job)
+            self._fail(job, "unavailable", message)
+
+    def close(self) -> None:
+        """The daemon ends: refuse what is left."""
+        for job in [*self._waiting, *self._busy.values()]:
+            self._fail(job, "unavailable", "the daemon is shutting down")
+        self._waiting.clear()
+
+    def _head(self, job: Job, **fields: object) -> dict[str, object]:
+        return {
+            "ok": True,
+            "id": job.id,
+            "sample_rate": job.sample_rate,
+            "encoding": job.command.encoding,
+            "channels": 1,
+        } | fields
+
+    def _fail(self, job: Job, code: str, message: str) -> None:
+        self._forget(job)
+        job.reply({"ok": False, "error": {"code": code, "message": message}}, b"")
+
+    def _forget(self, job: Job) -> None:
+        self._jobs.pop(job.generation, None)
+        if self._busy.get(job.voice) is job:
+            del self._busy[job.voice]
+
+
+def encode(data: bytes, encoding: str) -> bytes:
+    """Float32 samples as the client wants them, little-endian."""
+    if encoding == "f32":
+        return data
+    samples = np.frombuffer(data, dtype="<f4")
+    scaled = np.clip(samples, -1.0, 1.0) * np.float32(32767.0)
+    return bytes(scaled.round().astype("<i2").tobytes())

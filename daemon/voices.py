@@ -1,0 +1,93 @@
+"""Which voice speaks: installed packages, their speakers, and the choice by name or quality."""
+
+from pathlib import Path
+
+from utterd.daemon.config import Engine
+from utterd.daemon.protocol import ProtocolError, Speech
+from utterd.engine.voices import install, package
+
+
+class Voices:
+    """The installed voices.
+
+    Args:
+        data_dir: holds `voices/NAME/voice.toml`.
+        config: the defaults.
+    """
+
+    def __init__(self, data_dir: Path, config: Engine) -> None:
+        self.folder = data_dir / "voices"
+        self._config = config
+        self._seen_ns = -1
+        self._installed: dict[str, package.VoicePackage] = {}
+
+    def installed(self) -> dict[str, package.VoicePackage]:
+        """Packages by name; what can't be read is left out. Read again when the folder changes."""
+        try:
+            changed_ns = self.folder.stat().st_mtime_ns
+        except OSError:
+            return {}
+        if changed_ns != self._seen_ns:
+            listed = install.list_voices(self.folder.parent)
+            self._installed = {one.name: one.package for one in listed if one.package is not None}
+            self._seen_ns = changed_ns
+        return self._installed
+
+    def default(self) -> str:
+        """`NAME` or `NAME/SPEAKER` of the default voice; empty if nothing is installed."""
+        if self._config.voice:
+            return self._config.voice
+        installed = self.installed()
+        if "kokoro" in installed:
+            return "kokoro"
+        return next(iter(installed), "")
+
+    def choose(self, command: Speech) -> tuple[str, str]:
+        """Name of the package and speaker ("" for its default) that a command asks for.
+
+        Raises:
+            ProtocolError: `unknown_voice`.
+        """
+        wanted = command.voice
+        if not wanted and command.quality:
+            wanted = getattr(self._config, command.quality)
+        return self.resolve(wanted or self.default())
+
+    def resolve(self, wanted: str) -> tuple[str, str]:
+        """Split and check `NAME` or `NAME/SPEAKER`.
+
+        Raises:
+            ProtocolError: `unknown_voice`, naming those there are.
+        """
+        name, _, speaker = wanted.partition("/")
+        installed = self.installed()
+        if name not in installed:
+            known = ", ".join(installed) or "none; see `utterd voices add`"
+            raise ProtocolError(
+                "unknown_voice", f"no voice {name!r} is installed (installed: {known})", "voice"
+            )
+        speakers = installed[name].manifest.speakers
+        if speaker and speaker not in speakers:
+            raise ProtocolError(
+                "unknown_voice",
+                f"voice {name!r} has no speaker {speaker!r} (it has: {', '.join(speakers)})",
+                "voice",
+            )
+        return name, speaker
+
+    def describe(self) -> list[dict[str, object]]:
+        """As the `voices` command shows them."""
+        default = self.default().partition("/")[0]
+        return [
+            {
+                "name": name,
+                "kind": found.manifest.kind,
+                "languages": list(found.manifest.languages),
+                "speakers": list(found.manifest.speakers),
+                "default_speaker": found.manifest.default_speaker,
+                "sample_rate": found.manifest.sample_rate,
+                "licence": found.manifest.licence,
+                "default": name == default,
+            }
+            for name, found in self.installed().items()
+        ]
