@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utterd.audio._callback import BLOCK_FRAMES, Core
+from utterd.audio.reader import Reader, Record
 from utterd.audio.resample import Resampler
-from utterd.audio.ring import Reader, Record, Ring
+from utterd.audio.ring import Ring
 
 LEAD_MS = 40.0
 _HURRY_MS = 25.0

@@ -121,7 +121,6 @@ class Player:
                 self._open()
             else:
                 self._wait()
-                self._work()
         self._fade_and_close()
 
     def _enter(self, happening: Happening) -> None:
@@ -170,18 +169,18 @@ class Player:
             time.sleep(0.001)
 
     def _wait(self) -> None:
+        """Sleep until something happened or is due, and do it."""
         now = time.monotonic()
-        deadline = self._alive_at
-        if self.state is State.RUNNING:
-            deadline = min(deadline, now + _CHECK_SECONDS)
-        else:
-            deadline = min(deadline, self._retry_at)
+        due = self._retry_at if self.state is State.LOST else now + _CHECK_SECONDS
+        due = min(due, self._alive_at)
         flags = select.POLLIN | (select.POLLOUT if self._channel.blocked else 0)
         self._poll.modify(self._channel.fileno(), flags)
-        self._poll.poll(max(0.0, deadline - now) * 1000)
+        if self._poll.poll(max(0.0, due - now) * 1000):
+            self._work()
+        self._check(time.monotonic())
 
     def _work(self) -> None:
-        """Everything that may be due: messages, samples, events, checks."""
+        """Move messages, samples and events."""
         for fd in (self._wake_fd, self._core_fd):
             _drain(fd)
         for message in self._read_channel():
@@ -197,13 +196,14 @@ class Player:
         self._tell_events()
         self._stderr.pass_on()
         self._channel.flush()
-        now = time.monotonic()
+
+    def _check(self, now: float) -> None:
         if now >= self._alive_at:
             self._alive_at = now + _ALIVE_SECONDS
             self._tell_alive()
         if self.state is State.RUNNING:
             self._check_sink(now)
-        elif now >= self._retry_at:
+        elif self.state is State.LOST and now >= self._retry_at:
             self._enter(Happening.RETRY)
 
     def _read_channel(self) -> list[ToPlayer]:
@@ -228,6 +228,9 @@ class Player:
         )
 
     def _callback_age(self) -> float:
+        """Seconds since the last callback, or since the sink was opened; 0 without one."""
+        if self._format is None:
+            return 0.0
         last = max(self._ring.heartbeat_ns, self._opened_ns)
         return (time.monotonic_ns() - last) / 1e9
 

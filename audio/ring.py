@@ -23,7 +23,6 @@ import mmap
 import os
 import struct
 import time
-from dataclasses import dataclass
 from fcntl import F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, fcntl
 
 import numpy as np
@@ -38,15 +37,15 @@ REVOKED_SLOTS = 256
 
 _MAGIC = 0x7574_7465_7264_5247
 _VERSION = 1
-_RECORD_MAGIC = 0x7574_5244
+RECORD_MAGIC = 0x7574_5244
 _MAGIC_AT, _VERSION_AT, _CAPACITY_AT = 0, 8, 16
 _WRITTEN_GENERATION_AT, _WRITTEN_POSITION_AT = 72, 80
 _HEAD_AT, _TAIL_AT, _PLAYED_AT = 64, 128, 136
 _FENCE_AT, _PAUSED_AT, _GAIN_AT, _HEARTBEAT_AT = 192, 256, 264, 320
 _REVOKED_AT = 1024
 
-_RECORD = struct.Struct("<IIIIQQQ")  # magic, flags, frames, rate, generation, position, bytes
-_FIRST, _LAST, _FILLER = 1, 2, 4
+RECORD = struct.Struct("<IIIIQQQ")  # magic, flags, frames, rate, generation, position, bytes
+FIRST, LAST, FILLER = 1, 2, 4
 _LARGEST_RECORD = RECORD_HEADER_BYTES + 4 * RECORD_FRAMES
 _POLL_SECONDS = 0.005
 
@@ -274,14 +273,14 @@ class Writer:
                 return not self._ring.is_dropped(generation)
             if not self._wait_for_room(generation, len(piece)):
                 return False
-            flags = _FIRST * (position + done == 0) | _LAST * (last and final)
+            flags = FIRST * (position + done == 0) | LAST * (last and final)
             self._commit(flags, generation, position + done, piece, sample_rate)
             done += len(piece)
             if final:
                 return not self._ring.is_dropped(generation)
 
     def _wait_for_room(self, generation: int, frames: int) -> bool:
-        need = 2 * _record_bytes(frames)  # a filler at the end may take almost one record's room
+        need = 2 * record_bytes(frames)  # a filler at the end may take almost one record's room
         while not self._ring.is_dropped(generation):
             if self._ring.free >= need:
                 return True
@@ -298,20 +297,20 @@ class Writer:
     ) -> None:
         ring = self._ring
         head = ring.head
-        size = _record_bytes(len(piece))
+        size = record_bytes(len(piece))
         start = head % ring.capacity
         room = ring.capacity - start
         if room < size:
-            _RECORD.pack_into(
-                ring.memory, HEADER_BYTES + start, _RECORD_MAGIC, _FILLER, 0, 0, 0, 0, room
+            RECORD.pack_into(
+                ring.memory, HEADER_BYTES + start, RECORD_MAGIC, FILLER, 0, 0, 0, 0, room
             )
             head += room
             start = 0
         at = HEADER_BYTES + start
-        _RECORD.pack_into(
+        RECORD.pack_into(
             ring.memory,
             at,
-            _RECORD_MAGIC,
+            RECORD_MAGIC,
             flags,
             len(piece),
             sample_rate,
@@ -329,105 +328,6 @@ class Writer:
         os.eventfd_write(self._wake_fd, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What lies in the ring between two indices: samples, or nothing but an end mark."""
-
-    begin: int
-    """Index of the record in bytes, free-running."""
-    end: int
-    """Index of what follows it."""
-    generation: int
-    position: int
-    """Of the first sample in its generation, at `sample_rate`."""
-    sample_rate: int
-    """Hz."""
-    first: bool
-    last: bool
-    samples: NDArray[np.float32]
-    """Shape (frames,), a copy."""
-    start: int
-    """Index of the first of them."""
-
-    def index_of(self, position: int) -> int:
-        """Index of the sample at a position of the generation, in bytes, free-running."""
-        return self.start + 4 * (position - self.position)
-
-
-class Reader:
-    """The reading end, of the player alone. Reading frees nothing: `Ring.advance` does.
-
-    It begins where the last player stopped, in the middle of a record if need be.
-
-    Args:
-        ring: The ring.
-    """
-
-    def __init__(self, ring: Ring) -> None:
-        self._ring = ring
-        self.rewind()
-
-    def rewind(self, generation: int = 0, position: int = 0) -> None:
-        """Go back to the first sample that was not handed to the device.
-
-        Args:
-            generation: The one that sounds, if any.
-            position: Where its sound stopped; more exact than the ring's own index.
-        """
-        self._next = self._ring.tail
-        self._played = self._ring.played
-        self._place = generation, position
-
-    def read(self) -> Record | None:
-        """Take the next record, without what was already played of it.
-
-        Returns:
-            None when there is none.
-
-        Raises:
-            RingError: The record is damaged; everything up to `head` is left out then.
-        """
-        ring = self._ring
-        while (head := ring.head) != self._next:
-            begin = self._next
-            at = HEADER_BYTES + begin % ring.capacity
-            magic, flags, frames, rate, generation, position, size = _RECORD.unpack_from(
-                ring.memory, at
-            )
-            room = HEADER_BYTES + ring.capacity - at
-            if (
-                magic != _RECORD_MAGIC
-                or not RECORD_HEADER_BYTES <= size <= min(room, head - begin)
-                or size % 64
-                or frames > RECORD_FRAMES
-                or (not flags & _FILLER and size != _record_bytes(frames))
-            ):
-                self._next = head
-                raise RingError(f"damaged record at byte {begin} of the sound ring")
-            self._next = begin + size
-            if flags & _FILLER or self._played >= self._next:
-                continue
-            skip = max(0, self._played - begin - RECORD_HEADER_BYTES) // 4
-            if self._place[0] == generation:
-                skip = max(skip, self._place[1] - position)
-            skip = min(skip, frames)
-            if skip == frames > 0 and not flags & _LAST:
-                continue
-            at += RECORD_HEADER_BYTES
-            data = ring.memory[at + 4 * skip : at + 4 * frames]
-            return Record(
-                begin=begin,
-                end=begin + size,
-                generation=generation,
-                position=position + skip,
-                sample_rate=rate,
-                first=bool(flags & _FIRST) and not skip,
-                last=bool(flags & _LAST),
-                samples=np.frombuffer(data, np.float32),
-                start=begin + RECORD_HEADER_BYTES + 4 * skip,
-            )
-        return None
-
-
-def _record_bytes(frames: int) -> int:
+def record_bytes(frames: int) -> int:
+    """Bytes that a record of so many frames takes in the ring."""
     return (RECORD_HEADER_BYTES + 4 * frames + 63) // 64 * 64

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from utterd.audio.reader import Reader, Record
 from utterd.audio.ring import (
     HEADER_BYTES,
     RECORD_FRAMES,
     RECORD_HEADER_BYTES,
-    Reader,
-    Record,
     Ring,
     RingError,
     Writer,
