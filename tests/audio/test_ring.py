@@ -226,7 +226,7 @@ def test_any_order_of_writes_reads_cancels_and_restarts(steps: list[tuple]) -> N
             return False
         heard.extend(record.samples.tolist())
         last = record
-        ring.advance(record.begin, record.begin)  # the last one stays, as if it were sounding
+        ring.advance(record.begin, record.start)  # the last one stays, as if it were sounding
         return True
 
     for step, *arguments in steps:
@@ -252,7 +252,7 @@ def test_any_order_of_writes_reads_cancels_and_restarts(steps: list[tuple]) -> N
             # The player dies in the middle of the last record and a new one takes over.
             keep = min(arguments[0], len(last.samples))
             heard[len(heard) - len(last.samples) + keep :] = []
-            ring.advance(last.begin, last.begin + RECORD_HEADER_BYTES + 4 * keep)
+            ring.advance(last.begin, last.start + 4 * keep)
             reader, last = Reader(ring), None
     while read():
         pass
