@@ -1,0 +1,184 @@
+"""`fit`: teach the acoustic or the prosody network on corpora, from where the last run stopped."""
+
+import argparse
+import csv
+import io
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+from tqdm import tqdm
+
+from utterd.engine.training import checkpoint, dataset
+from utterd.engine.training.files import write_whole
+from utterd.engine.training.network import Shape
+from utterd.engine.training.tasks import AcousticTask, ProsodyTask, Task
+
+_WARM_STEPS = 300
+_FLAT_STEPS = 3000
+_AVERAGE = 0.998
+_VALIDATED = 16
+"""Items of the validation part that are looked at."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command line."""
+    parser.add_argument("what", choices=("acoustic", "prosody"))
+    parser.add_argument("--corpus", type=Path, action="append", required=True, help="repeatable")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the fit")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after")
+    parser.add_argument("--steps", type=int, help="stop at this step")
+    parser.add_argument("--save-minutes", type=float, default=3.0, help="between checkpoints")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="a device of PyTorch")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Fit; returns the exit status."""
+    if arguments.device == "cpu":
+        os.nice(19 - os.nice(0))
+    torch.set_num_threads(arguments.threads)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    Fit(arguments).run()
+    return 0
+
+
+class Fit:
+    """One network being taught."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._until = time.monotonic() + arguments.minutes * 60
+        self._most = arguments.steps or 1 << 62
+        self._save_seconds = arguments.save_minutes * 60
+        self._out: Path = arguments.out
+        self._path = self._out / f"{arguments.what}.pt"
+        torch.manual_seed(arguments.seed)
+        self._rng = np.random.default_rng(arguments.seed)
+        device = torch.device(arguments.device)
+        self._shape = Shape()
+        self._task: Task = (
+            AcousticTask(self._shape, device)
+            if arguments.what == "acoustic"
+            else ProsodyTask(self._shape, device)
+        )
+        self._average = AveragedModel(self._task.network, avg_fn=_averaged)
+        self._optimizer = torch.optim.AdamW(
+            self._task.network.parameters(), self._task.rate, betas=(0.9, 0.98), weight_decay=0.01
+        )
+        self._step = 0
+        self._seconds = 0.0
+        self._best = float("inf")
+        self._curve: list[dict[str, float]] = []
+        self._corpus = dataset.Corpus(arguments.corpus)
+        if self._path.exists():
+            self._resume(checkpoint.load(self._path))
+
+    def run(self) -> None:
+        """Take steps until the time or the steps are over."""
+        saved = time.monotonic()
+        recent: list[dict[str, float]] = []
+        bar = tqdm(initial=self._step, unit="step", desc=self._path.stem, mininterval=5)
+        with bar:
+            while self._step < self._most and time.monotonic() < self._until:
+                recent.append(self._advance())
+                bar.update()
+                if time.monotonic() - saved > self._save_seconds:
+                    self._seconds += time.monotonic() - saved
+                    self._checkpoint(recent)
+                    bar.set_postfix(self._curve[-1])
+                    self._corpus.refresh()
+                    recent, saved = [], time.monotonic()
+            if recent:
+                self._seconds += time.monotonic() - saved
+                self._checkpoint(recent)
+
+    def _advance(self) -> dict[str, float]:
+        self._task.network.train()
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._task.rate * _schedule(self._step)
+        losses = self._task.losses(self._corpus.train, self._rng)
+        self._optimizer.zero_grad()
+        losses["total"].backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self._task.network.parameters(), 3.0)
+        self._optimizer.step()
+        self._average.update_parameters(self._task.network)
+        self._step += 1
+        return {name: float(value.detach()) for name, value in losses.items()}
+
+    def _checkpoint(self, recent: list[dict[str, float]]) -> None:
+        """Validate the averaged weights, keep them if they are the best so far, and save all."""
+        network = self._average.module
+        network.eval()
+        with torch.no_grad():
+            validated = self._task.validate(network, self._corpus.validation[:_VALIDATED])
+        row = {
+            "step": float(self._step),
+            "hours": round(self._seconds / 3600, 4),
+            "speech_hours": round(dataset.hours(self._corpus.train), 3),
+            "rate": self._task.rate * _schedule(self._step),
+        }
+        row |= {f"train_{n}": float(np.mean([r[n] for r in recent])) for n in recent[0]}
+        row |= {f"valid_{n}": value for n, value in validated.items()}
+        self._curve.append({name: round(value, 6) for name, value in row.items()})
+        if validated["total"] < self._best:
+            self._best = validated["total"]
+            weights = {"shape": self._shape.to_json(), "step": self._step, "curve": self._curve}
+            best = self._path.with_name(f"{self._path.stem}-best.pt")
+            checkpoint.save(best, weights | {"network": network.state_dict()})
+        checkpoint.save(self._path, self._state())
+        self._write_curve()
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "shape": self._shape.to_json(),
+            "network": self._task.network.state_dict(),
+            "average": self._average.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "random": checkpoint.random_state(self._rng),
+            "step": self._step,
+            "seconds": self._seconds,
+            "best": self._best,
+            "curve": self._curve,
+        }
+
+    def _resume(self, content: dict[str, Any]) -> None:
+        if checkpoint.shape(content) != self._shape:
+            raise ValueError(
+                f"{self._path} holds a network of other sizes: choose another --out folder"
+            )
+        self._task.network.load_state_dict(content["network"])
+        self._average.load_state_dict(content["average"])
+        self._optimizer.load_state_dict(content["optimizer"])
+        checkpoint.restore_random_state(self._rng, content["random"])
+        self._step = content["step"]
+        self._seconds = content["seconds"]
+        self._best = content["best"]
+        self._curve = content["curve"]
+
+    def _write_curve(self) -> None:
+        stem = self._path.stem
+        write_whole(self._out / f"{stem}-curve.json", json.dumps(self._curve).encode())
+        table = io.StringIO()
+        writer = csv.DictWriter(table, list(self._curve[0]))
+        writer.writeheader()
+        writer.writerows(self._curve)
+        write_whole(self._out / f"{stem}-curve.csv", table.getvalue().encode())
+
+
+def _schedule(step: int) -> float:
+    """Return the factor on the peak rate: up in a line, level, then down as 1 / sqrt(step)."""
+    return min(1.0, (step + 1) / _WARM_STEPS) * min(1.0, math.sqrt(_FLAT_STEPS / (step + 1)))
+
+
+def _averaged(average: torch.Tensor, new: torch.Tensor, count: torch.Tensor | int) -> torch.Tensor:
+    """Move the average towards the new weights, faster while there are few."""
+    keep = min(_AVERAGE, (1 + float(count)) / (10 + float(count)))
+    return average * keep + new * (1 - keep)

@@ -1,0 +1,132 @@
+"""The network as two ONNX graphs: static operators, no control flow, half-precision weights."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from onnx import helper, numpy_helper
+from torch import Tensor, nn
+
+from utterd.engine.training.files import write_whole
+from utterd.engine.training.network import FEATURES, KERNEL, Acoustic, Prosody, Shape
+from utterd.engine.training.spectra import BINS, SPAN, MatrixTransform
+
+OPSET = 20
+_HALF_FROM = 256
+"""Weights of at least so many numbers are stored in half precision."""
+
+
+class Encode(nn.Module):
+    """`encode.onnx`: both looks at the phonemes at once."""
+
+    def __init__(self, acoustic: Acoustic, prosody: Prosody) -> None:
+        super().__init__()
+        self.encoder = acoustic.encoder
+        self.prosody = prosody
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Map ids (1, P) to hidden (1, P, C), durations (1, P) and contour (1, P, K, 3)."""
+        inside = torch.ones_like(tokens, dtype=torch.float32)[..., None]
+        durations, contour = self.prosody(tokens, inside)
+        return self.encoder(tokens, inside), durations, contour
+
+
+class Decode(nn.Module):
+    """`decode.onnx`: the decoder, its transform by matrices, its states as flat arguments."""
+
+    def __init__(self, acoustic: Acoustic, shape: Shape) -> None:
+        super().__init__()
+        self.decoder = Acoustic(shape, MatrixTransform()).decoder
+        self.decoder.load_state_dict(acoustic.decoder.state_dict())
+
+    def forward(
+        self, hidden: Tensor, features: Tensor, source: Tensor, noise: Tensor, overlap: Tensor,
+        *states: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """See `Decoder.forward`."""
+        samples, overlap, kept = self.decoder(
+            hidden, features, source, noise, overlap, list(states)
+        )
+        return (samples, overlap, *kept)
+
+
+def write_encode(path: Path, acoustic: Acoustic, prosody: Prosody) -> None:
+    """Write `encode.onnx`."""
+    tokens = torch.tensor([[0, 43, 44, 45, 46, 0]])
+    _write(
+        path,
+        Encode(acoustic, prosody),
+        (tokens,),
+        {"tokens": {1: "phonemes"}},
+        ["hidden", "durations", "contour"],
+    )
+
+
+def write_decode(path: Path, acoustic: Acoustic, shape: Shape) -> None:
+    """Write `decode.onnx`: inputs hidden, features, source, noise, overlap, state_0, ..."""
+    blocks, reach = 8, 2 * (KERNEL // 2)
+    states = [f"state_{i}" for i in range(shape.decoder_blocks)]
+    arguments = (
+        torch.zeros(1, blocks, shape.encoder),
+        torch.zeros(1, blocks, FEATURES),
+        torch.zeros(1, blocks + SPAN - 1, 4),
+        torch.zeros(1, blocks, 2, BINS),
+        torch.zeros(1, SPAN - 1, SPAN * 300),
+        *(torch.zeros(1, reach, shape.decoder) for _ in states),
+    )
+    axes = {
+        "hidden": {1: "frames"},
+        "features": {1: "frames"},
+        "source": {1: "blocks"},
+        "noise": {1: "spectra"},
+        "overlap": {1: "overlapping"},
+        **{name: {1: f"kept_{name}"} for name in states},
+    }
+    outputs = ["samples", "overlap_next", *(f"{name}_next" for name in states)]
+    _write(path, Decode(acoustic, shape), arguments, axes, outputs)
+
+
+def _write(
+    path: Path,
+    module: nn.Module,
+    arguments: tuple[Tensor, ...],
+    axes: dict[str, dict[int, str]],
+    outputs: list[str],
+) -> None:
+    temporary = path.with_suffix(".whole")
+    with warnings.catch_warnings():
+        # The exporter by tracing is the one that keeps these names and plain operators.
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module.eval(),
+            arguments,
+            str(temporary),
+            input_names=list(axes),
+            output_names=outputs,
+            dynamic_axes=axes,
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    model = onnx.load(str(temporary))
+    temporary.unlink()
+    halve(model)
+    onnx.checker.check_model(model, full_check=True)
+    write_whole(path, model.SerializeToString())
+
+
+def halve(model: onnx.ModelProto) -> None:
+    """Store large float32 weights as float16 behind a Cast, which runtimes fold at loading."""
+    casts = []
+    for tensor in model.graph.initializer:
+        size = int(np.prod(tensor.dims))
+        if tensor.data_type != onnx.TensorProto.FLOAT or size < _HALF_FROM:
+            continue
+        half = numpy_helper.to_array(tensor).astype(np.float16)
+        name = tensor.name
+        tensor.CopyFrom(numpy_helper.from_array(half, f"{name}_half"))
+        casts.append(helper.make_node("Cast", [tensor.name], [name], to=onnx.TensorProto.FLOAT))
+    nodes = [*casts, *model.graph.node]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)

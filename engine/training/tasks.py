@@ -1,0 +1,140 @@
+"""What is taught: the acoustic network, and the prosody network."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from utterd.engine.training import dataset, losses
+from utterd.engine.training.dataset import Example
+from utterd.engine.training.network import Acoustic, Prosody, Shape
+
+_CROPS, _CROP_BLOCKS = 6, 72
+_EDGE_BLOCKS = 8
+"""How far a crop may reach beyond the ends of an item."""
+_PHASE_WEIGHT = 1.5
+_SENTENCES = 24
+
+
+class Task(Protocol):
+    """A network with its losses."""
+
+    rate: float
+    """Peak learning rate."""
+
+    @property
+    def network(self) -> nn.Module:
+        """What is taught."""
+        ...
+
+    def losses(self, examples: Sequence[Example], rng: np.random.Generator) -> dict[str, Tensor]:
+        """Draw a batch and return its losses; `total` is the one to follow."""
+        ...
+
+    def validate(self, network: nn.Module, examples: Sequence[Example]) -> dict[str, float]:
+        """Return the mean losses of `network` over whole items."""
+        ...
+
+
+class AcousticTask:
+    """Phonemes and the teacher's prosody to the teacher's sound."""
+
+    rate = 1.5e-3
+
+    def __init__(self, shape: Shape, device: torch.device) -> None:
+        self.network = Acoustic(shape).to(device)
+        self._shape = shape
+        self._device = device
+
+    def losses(self, examples: Sequence[Example], rng: np.random.Generator) -> dict[str, Tensor]:
+        """See `Task`."""
+        lengths = np.array([e.length for e in examples], np.float64) + _EDGE_BLOCKS
+        chosen = [examples[i] for i in rng.choice(len(examples), _CROPS, p=lengths / lengths.sum())]
+        starts = [_start(e.length, rng) for e in chosen]
+        return self._losses(self.network, chosen, starts, _CROP_BLOCKS)
+
+    def validate(self, network: nn.Module, examples: Sequence[Example]) -> dict[str, float]:
+        """See `Task`."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            each = [self._losses(network, [e], [0], e.length) for e in examples]
+        return {name: float(np.mean([float(e[name]) for e in each])) for name in each[0]}
+
+    def _losses(
+        self, network: nn.Module, examples: Sequence[Example], starts: Sequence[int], blocks: int
+    ) -> dict[str, Tensor]:
+        if not isinstance(network, Acoustic):
+            raise TypeError("the acoustic task teaches an Acoustic network")
+        batch = dataset.acoustic(examples, starts, blocks, self._shape.halo)
+        audio = batch.audio.to(self._device)
+        heard = speak(network, batch, self._device)
+        spectral, phase = losses.spectral(heard, audio), losses.phase(heard, audio)
+        total = spectral + _PHASE_WEIGHT * phase
+        return {"total": total, "spectral": spectral, "phase": phase}
+
+
+class ProsodyTask:
+    """Phonemes to the teacher's durations, F0, voicing and energy."""
+
+    rate = 1e-3
+
+    def __init__(self, shape: Shape, device: torch.device) -> None:
+        self.network = Prosody(shape).to(device)
+        self._device = device
+
+    def losses(self, examples: Sequence[Example], rng: np.random.Generator) -> dict[str, Tensor]:
+        """See `Task`."""
+        chosen = rng.choice(len(examples), min(_SENTENCES, len(examples)), replace=False)
+        return self._losses(self.network, [examples[i] for i in chosen])
+
+    def validate(self, network: nn.Module, examples: Sequence[Example]) -> dict[str, float]:
+        """See `Task`."""
+        each = [self._losses(network, [e]) for e in examples]
+        return {name: float(np.mean([float(e[name]) for e in each])) for name in each[0]}
+
+    def _losses(self, network: nn.Module, examples: Sequence[Example]) -> dict[str, Tensor]:
+        batch = dataset.prosody(examples)
+        tokens, inside = batch.tokens.to(self._device), batch.inside.to(self._device)
+        wanted, weight = batch.contour.to(self._device), batch.weight.to(self._device)[..., None]
+        truth = batch.durations.to(self._device)
+        durations, contour = network(tokens, inside)
+        count = inside.sum()
+        # Errors grow with the length of a phoneme; the mean, not the median, keeps whole
+        # sentences as long as the teacher's.
+        duration = ((durations - truth).square() * inside[..., 0] / (truth + 3)).sum() / count
+        frames = weight.sum() * contour.shape[2]
+        voiced = wanted[..., 1]
+        tone = ((contour[..., 0] - wanted[..., 0]).abs() * voiced * weight).sum()
+        tone = tone / ((voiced * weight).sum() + 1)
+        voicing = nn.functional.binary_cross_entropy_with_logits(
+            contour[..., 1], voiced, reduction="none"
+        )
+        voicing = (voicing * weight).sum() / frames
+        energy = ((contour[..., 2] - wanted[..., 2]).abs() * weight).sum() / frames
+        total = duration + 6 * tone + voicing + 2 * energy
+        return {
+            "total": total, "duration": duration, "tone": tone, "voicing": voicing,
+            "energy": energy,
+        }  # fmt: skip
+
+
+def speak(network: Acoustic, batch: dataset.AcousticBatch, device: torch.device) -> Tensor:
+    """Return the network's samples, (B, 300 m), of a batch, with fresh noise."""
+    vectors = network.encoder(batch.tokens.to(device), batch.inside.to(device))
+    vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
+    index = batch.phoneme.to(device)[..., None].expand(-1, -1, vectors.shape[2])
+    source = batch.source.to(device)
+    rows = (len(source), source.shape[1] - 3, 2, 512)
+    noise = torch.randn(rows, device=device) * 0.5**0.5
+    overlap, states = network.decoder.fresh(len(source), device)
+    samples: Tensor = network.decoder(
+        torch.gather(vectors, 1, index), batch.features.to(device), source, noise, overlap, states
+    )[0]
+    return samples
+
+
+def _start(length: int, rng: np.random.Generator) -> int:
+    last = max(length - _CROP_BLOCKS, 0) + _EDGE_BLOCKS
+    return int(rng.integers(-_EDGE_BLOCKS, last + 1))
