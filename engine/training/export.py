@@ -1,0 +1,105 @@
+"""`export`: a voice package from the best weights of a fit."""
+
+import argparse
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from utterd.engine.training import checkpoint, graphs, plan
+from utterd.engine.training.network import Acoustic, Prosody, Shape
+from utterd.engine.voices import package
+from utterd.engine.voices.small_frames import SAMPLE_RATE
+
+_ORIGIN = "distilled from Kokoro-82M v1.0 (hexgrad, Apache-2.0), speaker {speaker}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command line."""
+    parser.add_argument("--fit", type=Path, required=True, help="folder of the fit")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of its (first) corpus")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the voice")
+    parser.add_argument("--name", default="small", help="name of the voice")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Export; returns the exit status."""
+    planned = plan.load(arguments.corpus / "plan.json")
+    networks, recipe = best(arguments.fit)
+    recipe["corpus"] = {
+        "plan": plan.digest(planned),
+        "seed": planned.seed,
+        "speaker": planned.speaker,
+        "teacher_sha256": planned.teacher,
+    }
+    write(arguments.out, arguments.name, networks, planned, recipe)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """What a voice is made of."""
+
+    acoustic: Acoustic
+    prosody: Prosody
+    shape: Shape
+
+
+def best(folder: Path) -> tuple[Networks, dict[str, Any]]:
+    """Return the best networks of a fit, and how they came about.
+
+    Raises:
+        FileNotFoundError: one of the two was never fitted.
+    """
+    contents = {n: checkpoint.load(folder / f"{n}-best.pt") for n in ("acoustic", "prosody")}
+    shape = checkpoint.shape(contents["acoustic"])
+    acoustic, prosody = Acoustic(shape), Prosody(checkpoint.shape(contents["prosody"]))
+    acoustic.load_state_dict(contents["acoustic"]["network"])
+    prosody.load_state_dict(contents["prosody"]["network"])
+    recipe = {
+        name: {"step": content["step"], "curve": content["curve"]}
+        for name, content in contents.items()
+    }
+    networks = Networks(acoustic.eval(), prosody.eval(), shape)
+    return networks, recipe | {"shape": shape.to_json()}
+
+
+def write(
+    folder: Path,
+    name: str,
+    networks: Networks,
+    planned: plan.Plan,
+    recipe: dict[str, Any],
+) -> package.VoicePackage:
+    """Write the package; a folder of that name is replaced when all is there."""
+    unfinished = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    with torch.no_grad():
+        graphs.write_encode(unfinished / "encode.onnx", networks.acoustic, networks.prosody)
+        graphs.write_decode(unfinished / "decode.onnx", networks.acoustic, networks.shape)
+    symbols = json.dumps(planned.vocabulary, ensure_ascii=False)
+    (unfinished / "symbols.json").write_text(symbols, "utf-8")
+    (unfinished / "recipe.json").write_text(json.dumps(recipe, indent=1), "utf-8")
+    manifest = package.Manifest(
+        format=package.FORMAT,
+        name=name,
+        kind="small",
+        languages=("zh", "en"),
+        sample_rate=SAMPLE_RATE,
+        licence="Apache-2.0",
+        origin=_ORIGIN.format(speaker=planned.speaker),
+        phonemes="kokoro",
+        timings="exact",
+        speakers=(planned.speaker,),
+        default_speaker=planned.speaker,
+        files=package.describe_files(unfinished),
+    )
+    package.write(unfinished, manifest)
+    if folder.exists():
+        shutil.rmtree(folder)
+    unfinished.rename(folder)
+    return package.read(folder)
