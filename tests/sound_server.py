@@ -4,7 +4,7 @@ It lives in a folder of its own with a private D-Bus, touches no sound of the us
 nothing. `SoundServer.capture` records the monitor of its speaker, with times: what is heard.
 
 Needs the packages: libportaudio2 pipewire pipewire-bin pipewire-alsa wireplumber dbus-daemon
-pipewire-jack libjack-jackd2-dev gcc
+pipewire-jack libjack-jackd2-dev gcc util-linux
 """
 
 import os
@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 SINK = "spk"
 RATE = 48_000
 QUANTUM = 256
-_PROGRAMS = ("dbus-daemon", "pipewire", "wireplumber", "wpctl", "pw-jack", "pw-cli", "gcc")
+_PROGRAMS = (
+    "dbus-daemon",
+    "pipewire",
+    "wireplumber",
+    "wpctl",
+    "pw-jack",
+    "pw-cli",
+    "setpriv",
+    "gcc",
+)
 _CAPTURE_SOURCE = Path(__file__).parent / "audio" / "capture.c"
 _NODE = """{{
   factory.name = support.null-audio-sink  node.name = {name}  node.description = "{name} speaker"
@@ -100,7 +109,7 @@ class SoundServer:
                 *("--session", "--nofork", "--nopidfile"),
                 f"--address={self.environment['DBUS_SESSION_BUS_ADDRESS']}",
             )
-            self._wait_for(lambda: (self.folder / "bus").is_socket(), "the D-Bus")
+            self._wait_for((self.folder / "bus").is_socket, "the D-Bus")
             self.start()
             subprocess.run(
                 ["gcc", "-O2", "-o", self._capture_program, _CAPTURE_SOURCE, "-ljack"], check=True
@@ -112,7 +121,7 @@ class SoundServer:
     def start(self) -> None:
         """Start PipeWire and wireplumber; returns once the speaker is the default sink."""
         self._spawn("pipewire")
-        self._wait_for(lambda: (self.folder / "pipewire-0").is_socket(), "PipeWire")
+        self._wait_for((self.folder / "pipewire-0").is_socket, "PipeWire")
         self._spawn("wireplumber")
         self._wait_for(lambda: f'node.name = "{SINK}"' in self._default_sink(), "the speaker")
 
@@ -201,7 +210,8 @@ class SoundServer:
     def _spawn(self, name: str, *arguments: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self._children[name] = subprocess.Popen(
-                [name, *arguments],
+                # Ends with the tests, even where those are killed.
+                ["setpriv", "--pdeathsig", "KILL", name, *arguments],
                 env={**os.environ, **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -89,6 +89,7 @@ struct core {
     uint64_t consumed;   /* source position up to which sound won't be repeated */
     uint64_t reported_drop;
     int started;
+    int pause_told;
     int anchor_due;
     int resuming;        /* nothing was played yet since a pause or another device */
     uint64_t first_sample_ns;

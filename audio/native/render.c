@@ -87,7 +87,21 @@ static int holds(const struct core *core) {
 
 /* When nothing is left to hear of a sound that stops at `ns`. */
 static uint64_t silent_from(const struct core *core, uint64_t ns) {
-    return core->residue == 0.0f ? ns : ns + (uint64_t)(core->ns_per_frame / core->ramp_step);
+    if (core->residue == 0.0f)
+        return ns;
+    double frames = ceil((double)(core->residue / core->residue_step));
+    return ns + (uint64_t)(frames * core->ns_per_frame);
+}
+
+/* The queue was empty inside a generation, and the gap is over. */
+static void tell_underrun(struct core *core, uint64_t ns) {
+    core->underruns++;
+    tell(core, (struct event){.kind = UNDERRUN,
+                              .count = core->underruns,
+                              .generation = core->generation,
+                              .position = (int64_t)core->position,
+                              .ns = ns,
+                              .missing_ms = (double)core->missing_frames * 1e3 / core->rate});
 }
 
 static void pause_here(struct core *core, uint64_t ns) {
@@ -96,6 +110,7 @@ static void pause_here(struct core *core, uint64_t ns) {
     core->envelope = 0.0f;
     core->envelope_step = 0.0f;
     core->state = PAUSED;
+    core->pause_told = 1;
     tell(core, (struct event){.kind = PAUSED_AT,
                               .generation = core->generation,
                               .position = (int64_t)core->consumed,
@@ -195,16 +210,10 @@ static void end_starvation(struct core *core, const struct block *block, uint64_
     core->state = PLAYING;
     if (block->frames == 0 || block->generation != core->generation)
         return; /* nothing was missing: only the mark of the end came late */
-    core->underruns++;
+    tell_underrun(core, now_ns);
     core->anchor_due = 1;
     core->envelope = 0.0f;
     core->envelope_step = core->ramp_step;
-    tell(core, (struct event){.kind = UNDERRUN,
-                              .count = core->underruns,
-                              .generation = core->generation,
-                              .position = (int64_t)core->position,
-                              .ns = now_ns,
-                              .missing_ms = (double)core->missing_frames * 1e3 / core->rate});
 }
 
 static void anchor(struct core *core, const struct block *block, uint64_t ns) {
@@ -248,6 +257,8 @@ static void play(struct core *core, struct output *out, const struct block *bloc
 static void obey(struct core *core, uint64_t ns) {
     int dropped = core->generation != 0 && ring_dropped(core->ring, core->generation);
     int hold = holds(core);
+    if (hold && !dropped && core->state == STARVED)
+        tell_underrun(core, ns);
     if (dropped && (core->state == PLAYING || core->state == PAUSING)) {
         commit(core);
         core->state = DROPPING;
@@ -257,7 +268,8 @@ static void obey(struct core *core, uint64_t ns) {
     } else if (hold && core->state == PLAYING) {
         core->state = PAUSING;
         core->envelope_step = -core->ramp_step;
-    } else if (hold && (core->state == IDLE || core->state == STARVED)) {
+    } else if (hold && (core->state == IDLE || core->state == STARVED ||
+                        (core->state == PAUSED && !core->pause_told))) {
         pause_here(core, ns);
     } else if (!hold && core->state == PAUSING) {
         commit(core);
@@ -267,6 +279,7 @@ static void obey(struct core *core, uint64_t ns) {
         core->state = core->generation != 0 ? PLAYING : IDLE;
         core->envelope_step = core->ramp_step;
         core->anchor_due = core->resuming = core->generation != 0;
+        core->pause_told = 0;
     }
 }
 
@@ -399,16 +412,21 @@ void reap(struct core *core, uint64_t now_ns) {
         finish_drop(core, now_ns);
     if (core->generation == 0)
         skip_dropped(core, now_ns);
+    if (holds(core) && !core->pause_told)
+        pause_here(core, now_ns);
 }
 
 void detach(struct core *core) {
+    if (core->state == STARVED)
+        tell_underrun(core, monotonic_ns());
     core->block_head = core->block_tail = core->cursor = 0;
     core->cursor_frame = core->tail_frame = 0;
     core->frames_in = core->frames_out = 0;
     core->refill = 0;
     core->envelope = core->envelope_step = 0.0f;
     core->residue = core->last_sample = 0.0f;
-    core->state = core->generation != 0 ? PAUSED : IDLE;
+    core->pause_told = core->pause_told && core->state == PAUSED;
+    core->state = core->generation != 0 || core->pause_told ? PAUSED : IDLE;
 }
 
 void host_underflow(struct core *core, uint64_t now_ns) {
