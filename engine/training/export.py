@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from utterd.engine.training import checkpoint, graphs, plan
 from utterd.engine.training.network import Acoustic, Prosody, Shape
 from utterd.engine.voices import package
+from utterd.engine.voices.small import Network
 from utterd.engine.voices.small_frames import SAMPLE_RATE
 
 _ORIGIN = "distilled from Kokoro-82M v1.0 (hexgrad, Apache-2.0), speaker {speaker}"
@@ -81,8 +83,9 @@ def write(
     with torch.no_grad():
         graphs.write_encode(unfinished / "encode.onnx", networks.acoustic, networks.prosody)
         graphs.write_decode(unfinished / "decode.onnx", networks.acoustic, networks.shape)
-    symbols = json.dumps(planned.vocabulary, ensure_ascii=False)
-    (unfinished / "symbols.json").write_text(symbols, "utf-8")
+    shape = networks.shape
+    network = Network(planned.vocabulary, hidden=shape.encoder, state=shape.decoder)
+    (unfinished / "network.json").write_bytes(msgspec.json.encode(network))
     (unfinished / "recipe.json").write_text(json.dumps(recipe, indent=1), "utf-8")
     manifest = package.Manifest(
         format=package.FORMAT,

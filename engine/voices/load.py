@@ -8,10 +8,12 @@ from utterd.engine.voices import package
 from utterd.engine.voices.contract import Voice
 from utterd.engine.voices.kokoro import Kokoro
 from utterd.engine.voices.package import VoiceError, VoicePackage
+from utterd.engine.voices.small import Small
 from utterd.engine.voices.vits import Vits
 
 _KINDS: dict[str, Callable[[VoicePackage, str, Runtime, int], Voice]] = {
     "kokoro": Kokoro,
+    "small": Small,
     "vits": Vits,
 }
 

@@ -1,7 +1,7 @@
 """The small voice of our own: phonemes to sound in one pass, chunk by chunk.
 
 Its package holds `encode.onnx` (phoneme ids to vectors, durations, and a contour of F0, voicing
-and energy), `decode.onnx` (frames to samples, with carried state) and `symbols.json`.
+and energy), `decode.onnx` (frames to samples, with carried state) and `network.json`.
 """
 
 import time
@@ -32,6 +32,16 @@ _EDGE_SAMPLES = small_frames.SAMPLE_RATE // 100
 _FADE_SAMPLES = small_frames.SAMPLE_RATE // 200
 
 
+class Network(msgspec.Struct, frozen=True):
+    """`network.json`: what the graphs do not tell by themselves."""
+
+    symbols: dict[str, int]
+    hidden: int
+    """Channels of a phoneme's vector."""
+    state: int
+    """Channels of the decoder's states."""
+
+
 class Small:
     """See `Voice`."""
 
@@ -49,12 +59,11 @@ class Small:
         self.languages = manifest.languages
         self.speakers = manifest.speakers
         self.runtime = runtime.name
-        symbols = package.path("symbols.json").read_bytes()
-        self._symbols = msgspec.json.decode(symbols, type=dict[str, int])
+        network = msgspec.json.decode(package.path("network.json").read_bytes(), type=Network)
+        self._symbols = network.symbols
         self._encode = runtime.load(package.path("encode.onnx"), threads)
         graph = runtime.load(package.path("decode.onnx"), threads)
-        probe = self._encode.run(["hidden"], {"tokens": np.array([[PAD, PAD]], np.int64)})[0]
-        self._decoder = Decoder(graph, probe.shape[2])
+        self._decoder = Decoder(graph, network.hidden, network.state)
 
     @property
     def network_ns(self) -> int:

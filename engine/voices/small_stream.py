@@ -28,11 +28,12 @@ def noise_table() -> Array:
 class Decoder:
     """The loaded graph and its sizes, as its states' number tells them."""
 
-    def __init__(self, graph: Graph, channels: int) -> None:
+    def __init__(self, graph: Graph, hidden: int, state: int) -> None:
         self.graph = graph
         self.states = [name for name in graph.inputs if name.startswith("state_")]
         self.outputs = ["samples", "overlap_next", *(f"{name}_next" for name in self.states)]
-        self.channels = channels
+        self.hidden = hidden
+        self.state = state
         self.halo = len(self.states) * _KEPT // 2
         self.noise = noise_table()
 
@@ -57,7 +58,7 @@ class Stream:
         self._phoneme = frames.phoneme
         self._features = frames.features
         self._source = _padded(frames.source, _SPAN - 1, _SPAN - 1)
-        empty = np.zeros((1, 0, decoder.channels), np.float32)
+        empty = np.zeros((1, 0, decoder.state), np.float32)
         self._states: list[Array] = [
             np.zeros((1, 0, _SPAN * 300), np.float32),
             *(empty for _ in decoder.states),
@@ -94,7 +95,7 @@ class Stream:
 
     def _window(self, start: int, stop: int) -> tuple[Array, Array]:
         """Hidden states and features of frames `start` to `stop`; zeros outside the segment."""
-        hidden = np.zeros((1, stop - start, self._decoder.channels), np.float32)
+        hidden = np.zeros((1, stop - start, self._decoder.hidden), np.float32)
         features = np.zeros((1, stop - start, FEATURES), np.float32)
         first, last = max(start, 0), min(stop, self.total)
         if first < last:
