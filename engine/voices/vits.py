@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from utterd.engine.frontend.contract import Segment, Skipped
+from utterd.engine.frontend.contract import Segment, Skipped, Syllable
 from utterd.engine.runtimes.contract import Abandon, Runtime
 from utterd.engine.voices import espeak, shape
 from utterd.engine.voices.contract import Control, Controls, Timing
@@ -49,10 +49,7 @@ class Vits:
         text, skipped = segment.text, []
         if "zh" not in self.languages:
             text = _HAN.sub(" ", text)
-            skipped = [
-                Skipped(syllable.start, syllable.end, syllable.text, f"{self.name} has no Chinese")
-                for syllable in segment.syllables
-            ]
+            skipped = _unspoken(segment.syllables, f"{self.name} has no Chinese")
         symbols, starts = spell(text, self._config.espeak.voice)
         known = self._config.phoneme_id_map
         skipped += [
@@ -129,6 +126,18 @@ class _Alignment:
         else:
             symbol = phoneme * (len(self._begins) - 1) // self._phonemes
         return int(self._begins[symbol])
+
+
+def _unspoken(syllables: Sequence[Syllable], reason: str) -> list[Skipped]:
+    """Syllables in a row, each run reported as one."""
+    runs: list[Skipped] = []
+    for syllable in syllables:
+        if runs and runs[-1].end == syllable.start:
+            run = runs.pop()
+            runs.append(Skipped(run.start, syllable.end, run.text + syllable.text, reason))
+        else:
+            runs.append(Skipped(syllable.start, syllable.end, syllable.text, reason))
+    return runs
 
 
 def spell(text: str, voice: str) -> tuple[list[str], list[int]]:
