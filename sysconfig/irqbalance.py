@@ -55,7 +55,7 @@ def _ask(fs: Sysfs, words: str) -> str:
         raise OSError(errno.ENOENT, "irqbalance has no socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.settimeout(2)
-        link.connect(str(fs.at(paths[0])))
+        link.connect(fs.at(paths[0]))
         who = socket.SCM_CREDENTIALS, _credentials()
         link.sendmsg([words.encode()], [(socket.SOL_SOCKET, *who)])
         link.shutdown(socket.SHUT_WR)

@@ -87,9 +87,9 @@ def _run(late: list[int], realtime: list[bool], count: int, period: int, cpu: in
 
 def _place(cpu: int) -> bool:
     """Put the calling thread on a core and make it real-time, if allowed."""
-    if cpu >= 0:
-        os.sched_setaffinity(0, {cpu})
     try:
+        if cpu >= 0:
+            os.sched_setaffinity(0, {cpu})
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     except PermissionError:
         return False

@@ -17,10 +17,11 @@ class Sysfs:
 
     def __init__(self, root: Path | str = "/") -> None:
         self.root = Path(root)
+        self._base = str(self.root).rstrip("/")
 
-    def at(self, path: str) -> Path:
+    def at(self, path: str) -> str:
         """Tell where a file of the machine lies on this one."""
-        return self.root / path.lstrip("/")
+        return self._base + path
 
     def read(self, path: str) -> str:
         """Read a whole file, without the white space around it.
@@ -68,14 +69,14 @@ class Sysfs:
     def exists(self, path: str) -> bool:
         """Tell whether there is anything at a path."""
         try:
-            return self.at(path).exists()
+            return Path(self.at(path)).exists()
         except OSError:
             return False
 
     def names(self, path: str) -> list[str]:
         """List a folder in order; numbers count as numbers. Empty if there is no such folder."""
         try:
-            found = [entry.name for entry in self.at(path).iterdir()]
+            found = [entry.name for entry in Path(self.at(path)).iterdir()]
         except OSError:
             return []
         return sorted(found, key=lambda name: (not name.isdigit(), name.zfill(9), name))
@@ -87,12 +88,11 @@ class Sysfs:
     def link(self, path: str) -> str:
         """Tell what a symbolic link says; empty if it is none or may not be read."""
         try:
-            return str(self.at(path).readlink())
+            return str(Path(self.at(path)).readlink())
         except OSError:
             return ""
 
     def real(self, path: str) -> str:
         """Follow every link of a path, as a path on that machine."""
-        base = os.path.realpath(self.root)
         real = os.path.realpath(self.at(path))
-        return real if base == "/" else real.removeprefix(base)
+        return real.removeprefix(os.path.realpath(self._base)) if self._base else real

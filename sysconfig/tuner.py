@@ -74,6 +74,8 @@ class Tuner:
         """
         with self._journal.locked():
             record = self._read()
+            if record is None:
+                self._journal.remove()
             results: list[Result] = []
             label = _label(config)
             if record and not (record.complete and record.label == label):
@@ -96,7 +98,10 @@ class Tuner:
         """
         with self._journal.locked():
             record = self._read()
-            return self._restore(record) if record else []
+            if record is None:
+                self._journal.remove()  # what a killed process, or an earlier boot, left of one
+                return []
+            return self._restore(record)
 
     def _read(self) -> Record | None:
         """Read the journal; one of an earlier boot speaks of settings that no longer exist."""
