@@ -7,7 +7,7 @@ Its state is global, the voice included: one lock holds it from setting the voic
 
 import contextlib
 import ctypes
-import ctypes.util
+import functools
 import importlib.util
 import re
 import threading
@@ -19,11 +19,7 @@ _DONT_EXIT = 0x8000
 _UTF8 = 1
 _IPA = 2
 _SYSTEM = "libespeak-ng.so.1"
-
 _LOCK = threading.Lock()
-_LOADED: list[ctypes.CDLL] = []
-_CURRENT: list[str] = []
-"""The voice that is set; setting it takes milliseconds."""
 
 
 def phonemes(text: str, voice: str) -> str:
@@ -37,40 +33,47 @@ def phonemes(text: str, voice: str) -> str:
         VoiceError: espeak-ng isn't installed, or doesn't know the voice.
     """
     with _LOCK:
-        library = _library()
-        if _CURRENT != [voice]:
-            _CURRENT.clear()
-            if library.espeak_SetVoiceByName(voice.encode()) != 0:
+        spoken = _library().phonemes(text, voice)
+    # Where it changes the language it says so in brackets.
+    return " ".join(re.sub(r"\([^)]*\)", "", spoken).split())
+
+
+class _Library:
+    """The loaded library and the voice it is set to."""
+
+    def __init__(self, path: str, data: bytes | None) -> None:
+        self._calls = ctypes.CDLL(path)
+        self._calls.espeak_Initialize.argtypes = [
+            ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int,
+        ]  # fmt: skip
+        self._calls.espeak_SetVoiceByName.argtypes = [ctypes.c_char_p]
+        self._calls.espeak_TextToPhonemes.restype = ctypes.c_char_p
+        self._calls.espeak_TextToPhonemes.argtypes = [
+            ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int,
+        ]  # fmt: skip
+        self._voice = ""
+        if self._calls.espeak_Initialize(_RETRIEVAL, 0, data, _DONT_EXIT) < 0:
+            raise VoiceError(f"{path} finds no data of its own: install espeak-ng again")
+
+    def phonemes(self, text: str, voice: str) -> str:
+        """What it makes of a text, all clauses in a row."""
+        if voice != self._voice:  # setting it takes milliseconds
+            self._voice = ""
+            if self._calls.espeak_SetVoiceByName(voice.encode()) != 0:
                 raise VoiceError(f"espeak-ng has no voice {voice!r}")
-            _CURRENT.append(voice)
+            self._voice = voice
         buffer = ctypes.create_string_buffer(text.replace("\0", " ").encode("utf-8", "replace"))
         rest = ctypes.c_void_p(ctypes.addressof(buffer))
         clauses = []
         while rest.value:
-            spoken = library.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
+            spoken = self._calls.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
             clauses.append((spoken or b"").decode("utf-8", "replace"))
-    # Where it changes the language it says so in brackets.
-    return " ".join(re.sub(r"\([^)]*\)", "", " ".join(clauses)).split())
+        return " ".join(clauses)
 
 
-def _library() -> ctypes.CDLL:
-    if not _LOADED:
-        path, data = _find()
-        library = ctypes.CDLL(path)
-        library.espeak_Initialize.restype = ctypes.c_int
-        library.espeak_Initialize.argtypes = [
-            ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int,
-        ]  # fmt: skip
-        library.espeak_SetVoiceByName.restype = ctypes.c_int
-        library.espeak_SetVoiceByName.argtypes = [ctypes.c_char_p]
-        library.espeak_TextToPhonemes.restype = ctypes.c_char_p
-        library.espeak_TextToPhonemes.argtypes = [
-            ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int,
-        ]  # fmt: skip
-        if library.espeak_Initialize(_RETRIEVAL, 0, data, _DONT_EXIT) < 0:
-            raise VoiceError(f"{path} finds no data of its own: install espeak-ng again")
-        _LOADED.append(library)
-    return _LOADED[0]
+@functools.cache
+def _library() -> _Library:
+    return _Library(*_find())
 
 
 def _find() -> tuple[str, bytes | None]:
