@@ -3,12 +3,14 @@
 import torch
 from torch import Tensor
 
-from utterd.engine.training.spectra import SAMPLE_RATE
+from utterd.engine.training.spectra import HOP, SAMPLE_RATE
 
 _SIZES = (2048, 1024, 512, 256)
 _FLOOR = 1e-4
 _PHASE_SIZE = 1024
 _PHASE_TOP_HZ = 6000
+_PHASE_KNEE_HZ = 1000
+"""Above it the weight falls: what is high is hard to hit, and would drown what can be learnt."""
 _COMPRESSION = 0.3
 
 
@@ -27,11 +29,24 @@ def spectral(heard: Tensor, wanted: Tensor) -> Tensor:
     return total / len(_SIZES)
 
 
-def phase(heard: Tensor, wanted: Tensor) -> Tensor:
-    """Return the distance of compressed complex spectra below 6 kHz, relative to the wanted."""
+def phase(heard: Tensor, wanted: Tensor, voiced: Tensor) -> Tensor:
+    """Return the distance of compressed complex spectra below 6 kHz, relative to the wanted.
+
+    Only voiced frames count: the phase of noise is nobody's to know, and the best guess at it is
+    silence.
+
+    Args:
+        heard: (B, S).
+        wanted: (B, S).
+        voiced: (B, S / 300), 1 in voiced blocks.
+    """
     top = _PHASE_TOP_HZ * _PHASE_SIZE // SAMPLE_RATE
+    hertz = torch.arange(top, device=heard.device) * (SAMPLE_RATE / _PHASE_SIZE)
     ours, theirs = (_compressed(_stft(x, _PHASE_SIZE)[:, :top]) for x in (heard, wanted))
-    return (ours - theirs).abs().mean() / (theirs.abs().mean() + 1e-3)
+    middles = torch.arange(ours.shape[2], device=heard.device) * (_PHASE_SIZE // 4)
+    counted = voiced[:, (middles + _PHASE_SIZE // 2) // HOP][:, None]
+    weight = counted / (1 + hertz / _PHASE_KNEE_HZ)[:, None]
+    return ((ours - theirs).abs() * weight).sum() / ((theirs.abs() * weight).sum() + 1e-3)
 
 
 def _compressed(x: Tensor) -> Tensor:

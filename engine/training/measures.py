@@ -1,9 +1,12 @@
 """Measures of speech: against the teacher's, and by DNSMOS on its own."""
 
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import librosa
 import numpy as np
+import onnxruntime as ort
 from numpy.typing import NDArray
 from speechmos import dnsmos
 
@@ -29,8 +32,22 @@ def dnsmos_scores(samples: Array) -> Scores:
     resampled = librosa.resample(samples, orig_sr=SAMPLE_RATE, target_sr=_RATE, res_type="soxr_hq")
     if len(resampled) < _SHORTEST:
         resampled = np.pad(resampled, (0, _SHORTEST - len(resampled)))
-    scores = dnsmos.run(resampled * (_PEAK / max(1e-3, np.abs(resampled).max())), _RATE)
+    scores = _judge()(resampled * (_PEAK / max(1e-3, np.abs(resampled).max())), _RATE, False)
     return Scores(float(scores["ovrl_mos"]), float(scores["p808_mos"]))
+
+
+@cache
+def _judge() -> dnsmos.DNSMOS:
+    """Load DNSMOS; one thread, so that it takes no core from others."""
+    folder = Path(dnsmos.__file__).parent / "dnsmos_models"
+    paths = folder / "sig_bak_ovr.onnx", folder / "model_v8.onnx"
+    judge = dnsmos.DNSMOS(str(paths[0]), str(paths[1]))
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    judge.onnx_sess, judge.p808_onnx_sess = (
+        ort.InferenceSession(str(path), options) for path in paths
+    )
+    return judge
 
 
 def log_mel(samples: Array) -> Array:

@@ -75,14 +75,15 @@ def _items(sentences: Iterable[Sentence], known: set[str], rng: random.Random) -
         segments = reader.analyse(sentence.text).segments
         groups = [segments] if rng.random() < _JOINED else [(s,) for s in segments]
         for group in groups:
-            phonemes = _phonemes(group)
-            fits = _length(group) in _SYLLABLES and len(phonemes) <= _MOST_PHONEMES
-            if fits and known.issuperset(phonemes):
+            said = phonemes(group)
+            fits = _length(group) in _SYLLABLES and len(said) <= _MOST_PHONEMES
+            if fits and known.issuperset(said):
                 text = "".join(segment.text for segment in group)
-                yield Item(text, phonemes, sentence.source, sentence.licence)
+                yield Item(text, said, sentence.source, sentence.licence)
 
 
-def _phonemes(group: tuple[Segment, ...]) -> str:
+def phonemes(group: tuple[Segment, ...]) -> str:
+    """Return the phonemes of segments said in one breath."""
     return " ".join("".join(p.symbol for p in segment.phonemes) for segment in group)
 
 

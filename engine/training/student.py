@@ -11,7 +11,6 @@ from utterd.engine.training.dataset import Example
 from utterd.engine.training.export import Networks
 from utterd.engine.training.tasks import speak
 from utterd.engine.voices import small_frames
-from utterd.engine.voices.small_frames import Frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def _with_own(
     own[[0, -1]] = np.minimum(own[[0, -1]], 1)
     ends = np.maximum(small_frames.ends(own), 1)
     f0, energy = small_frames.contour(contour, ends, own, 1.0)
-    frames: Frames = small_frames.frames(ends, f0, energy)
+    frames = small_frames.frames(ends, f0, energy)
     audio = np.zeros(int(ends[-1]) * small_frames.HOP, np.int16)
     return Example(example.item, example.tokens, ends, frames, f0, energy, audio)
 

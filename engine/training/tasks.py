@@ -69,8 +69,9 @@ class AcousticTask:
             raise TypeError("the acoustic task teaches an Acoustic network")
         batch = dataset.acoustic(examples, starts, blocks, self._shape.halo)
         audio = batch.audio.to(self._device)
+        voiced = batch.source[:, 3:-3, 3].to(self._device)
         heard = speak(network, batch, self._device)
-        spectral, phase = losses.spectral(heard, audio), losses.phase(heard, audio)
+        spectral, phase = losses.spectral(heard, audio), losses.phase(heard, audio, voiced)
         total = spectral + _PHASE_WEIGHT * phase
         return {"total": total, "spectral": spectral, "phase": phase}
 
