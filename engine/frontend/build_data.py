@@ -5,11 +5,16 @@ pypinyin must be installed. Each file is described with origin and licence in `d
 """
 
 import argparse
+import io
 import json
+import pickle
 import unicodedata
 import zipfile
+from collections import OrderedDict
 from importlib import resources
 from pathlib import Path
+
+import numpy as np
 
 OUT = Path(__file__).parent / "data"
 _MARKS = {"\u0304": "1", "\u0301": "2", "\u030c": "3", "\u0300": "4"}
@@ -80,13 +85,71 @@ def english(misaki: Path) -> None:
     (OUT / "english.tsv").write_bytes(b"".join(lines))
 
 
+class _Plain(pickle.Unpickler):
+    """Unpickles arrays and plain containers, nothing else."""
+
+    def find_class(self, module: str, name: str) -> object:
+        allowed = {
+            ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+            ("numpy", "ndarray"): np.ndarray,
+            ("numpy", "dtype"): np.dtype,
+            ("collections", "OrderedDict"): OrderedDict,
+        }
+        if (module, name) not in allowed:
+            raise pickle.UnpicklingError(f"{module}.{name} is not data")
+        return allowed[module, name]
+
+
+def polyphones(g2pm: Path) -> None:
+    """Write `polyphones.npz`: the network of g2pM, both directions stacked, in half precision."""
+    with zipfile.ZipFile(g2pm) as wheel:
+        weights, characters, classes, dictionary = (
+            _Plain(io.BytesIO(wheel.read(f"g2pM/{name}.pkl"))).load()
+            for name in ("np_ckpt", "char2idx", "class2idx", "digest_cedict")
+        )
+    names = [name.replace("u:", "v") for name, _ in sorted(classes.items(), key=lambda kv: kv[1])]
+    index = {name: i for i, name in enumerate(names)}
+    order = sorted((c for c in characters if len(c) == 1), key=lambda c: characters[c])
+    rows = [characters["<UNK>"], characters["시"], characters["끝"]]
+    order = [c for c in order if characters[c] not in rows and c != "시" and c != "끝"]
+    rows += [characters[c] for c in order]
+
+    def both(name: str) -> np.ndarray:
+        return np.stack([weights[f"lstm.{name}_l0"], weights[f"lstm.{name}_l0_reverse"]])
+
+    targets = sorted(c for c, readings in dictionary.items() if len(readings) > 1 and len(c) == 1)
+    choices = []
+    for c in targets:
+        found = [
+            index[r.replace("u:", "v")] for r in dictionary[c] if r.replace("u:", "v") in index
+        ]
+        choices.append(" ".join(map(str, found)))
+    np.savez_compressed(
+        OUT / "polyphones.npz",
+        embedding=weights["embedding.weight"][rows].astype(np.float16),
+        into=both("weight_ih").transpose(0, 2, 1).astype(np.float16),
+        recur=both("weight_hh").transpose(0, 2, 1).astype(np.float16),
+        bias=(both("bias_ih") + both("bias_hh")).astype(np.float16),
+        hidden=weights["logit_layer.0.weight"].T.astype(np.float16),
+        hidden_bias=weights["logit_layer.0.bias"].astype(np.float16),
+        out=weights["logit_layer.2.weight"].T.astype(np.float16),
+        out_bias=weights["logit_layer.2.bias"].astype(np.float16),
+        characters=np.array("".join(order)),
+        classes=np.array(" ".join(names)),
+        targets=np.array("".join(targets)),
+        choices=np.array("|".join(choices)),
+    )
+
+
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--misaki", type=Path, required=True, help="wheel of misaki 0.9.4")
+    parser.add_argument("--g2pm", type=Path, required=True, help="wheel of g2pM 0.1.2.5")
     args = parser.parse_args()
     chinese()
     english(args.misaki)
+    polyphones(args.g2pm)
     for path in sorted(OUT.iterdir()):
         print(f"{path.stat().st_size:>10} {path.name}")
 

@@ -78,6 +78,8 @@ class Segment:
     """Prosody asked for by markup, a factor on the utterance's own."""
     pitch: float = 1.0
     volume: float = 1.0
+    speaker: str = ""
+    """Style or speaker asked for by markup; empty for the utterance's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,69 +1,51 @@
 """The front end: text in, segments with phonemes out."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-import opencc
-
-from utterd.engine.frontend import numbers, sandhi
-from utterd.engine.frontend.contract import Analysis, Phoneme, Segment, Skipped, Syllable, Word
-from utterd.engine.frontend.english.words import EnglishWords
-from utterd.engine.frontend.mapped import Edit, Mapped
-from utterd.engine.frontend.phonemes import syllable
-from utterd.engine.frontend.readings import Readings
-
-_NUMBER = re.compile(r"\d+(?:\.\d+)?%?")
-_TOKEN = re.compile(
-    r"(?P<zh>[\u3400-\u4dbf\u4e00-\u9fff]+)|(?P<en>[A-Za-z]+(?:'[A-Za-z]+)*)|(?P<other>.)", re.S
+from utterd.engine.frontend import (
+    emoji,
+    erhua,
+    inline,
+    markup,
+    sandhi,
+    segments,
+    speech,
+    ssml,
+    words,
 )
-_PAUSES = {
-    "。": 400,
-    "！": 400,
-    "？": 400,
-    ".": 400,
-    "!": 400,
-    "?": 400,
-    "；": 300,
-    ";": 300,
-    "，": 180,
-    ",": 180,
-    "：": 220,
-    ":": 220,
-    "、": 120,
-    "\n": 450,
-    "…": 400,
-    "—": 200,
-}
-_SYMBOLS = {
-    "，": ",",
-    "。": ".",
-    "！": "!",
-    "？": "?",
-    "；": ";",
-    "：": ":",
-    "、": ",",
-    "…": "…",
-    "—": "—",
-    ",": ",",
-    ".": ".",
-    "!": "!",
-    "?": "?",
-    ";": ";",
-    ":": ":",
-    "“": "“",
-    "”": "”",
-    "（": "(",
-    "）": ")",
-}
+from utterd.engine.frontend.boundaries import ends
+from utterd.engine.frontend.clean import clean
+from utterd.engine.frontend.contract import Analysis, Mark, Segment, Skipped
+from utterd.engine.frontend.emoji import EmojiPolicy
+from utterd.engine.frontend.english import normalise as english_normalise
+from utterd.engine.frontend.english.words import EnglishWords
+from utterd.engine.frontend.mapped import Mapped
+from utterd.engine.frontend.markup_model import Document, Pause
+from utterd.engine.frontend.normalise import normalise
+from utterd.engine.frontend.readings import Readings
+from utterd.engine.frontend.simplify import Simplify
+from utterd.engine.frontend.ssml import SsmlError
+from utterd.engine.frontend.user_lexicon import UserLexicon
+
+__all__ = ["Reader", "SsmlError"]
+
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_LATIN_WORD = re.compile(r"(?<![A-Za-z\d])[A-Za-z][a-z]+(?![A-Za-z\d])")
+MAX_SENTENCE = 400
+"""Characters of a sentence that are read together; a longer one is cut at a clause."""
 
 
 class Reader:
-    """Reads text of one user; keep one a worker."""
+    """Reads text for a voice; keep one a worker. Not for use by two threads at once."""
 
-    def __init__(self, lexicon: Path | None = None) -> None:
-        self._lexicon = lexicon
-        self._simplify = opencc.OpenCC("t2s")
+    def __init__(self, lexicon: Path | None = None, *, emoji_policy: EmojiPolicy = "skip") -> None:
+        self.lexicon = UserLexicon(lexicon)
+        self._emoji = emoji_policy
+        self._simplify = Simplify()
         self._readings = Readings()
         self._english = EnglishWords()
 
@@ -75,93 +57,164 @@ class Reader:
         language: str = "",
         format: Literal["plain", "ssml"] = "plain",  # noqa: A002 - the protocol's own name
     ) -> Analysis:
-        """Read a text. `offset` is its place in the whole text of the utterance."""
-        mapped = Mapped.of(text, offset)
-        clean = "".join(
-            " " if 0xD800 <= ord(c) <= 0xDFFF or ord(c) < 32 and c != "\n" else c for c in text
-        )
-        simple = self._simplify.convert(clean)
-        mapped = (
-            mapped.edit([(0, len(text), simple if len(simple) == len(text) else clean)])
-            if text
-            else mapped
-        )
-        edits: list[Edit] = []
-        for m in _NUMBER.finditer(mapped.text):
-            edits.append((m.start(), m.end(), _number(m.group())))
-        mapped = mapped.edit(edits)
-        segments: list[Segment] = []
-        skipped: list[Skipped] = []
-        at = 0
-        for m in re.finditer(r"[^。！？；，,!?;\n]*(?:[。！？；，,!?;\n]+|$)", mapped.text):
-            if m.group():
-                segment = self._segment(mapped.piece(m.start(), m.end()), skipped)
-                if segment.phonemes:
-                    segments.append(segment)
-            at = m.end()
-        return Analysis(text, mapped.text, tuple(segments), tuple(skipped))
+        """Read a whole text. `offset` is its place in the whole text of the utterance.
 
-    def _segment(self, mapped: Mapped, skipped: list[Skipped]) -> Segment:
-        syllables: list[Syllable] = []
-        phonemes: list[Phoneme] = []
-        words: list[Word] = []
-        pause = 0
-        letters = 0
-        for m in _TOKEN.finditer(mapped.text):
-            first, last = mapped.span(m.start(), m.end())
-            if m.lastgroup == "zh":
-                readings = self._readings.read(m.group())
-                spoken = sandhi.apply(m.group(), readings)
-                at = m.start()
-                starts: set[int] = set()
-                for size in sandhi.words(m.group()):
-                    starts.add(at)
-                    at += size
-                for i, (pinyin, said) in enumerate(zip(readings, spoken, strict=True), m.start()):
-                    start, end = mapped.starts[i], mapped.ends[i]
-                    if not pinyin:
-                        skipped.append(Skipped(start, end, mapped.text[i], "no reading"))
-                        continue
-                    if i in starts:
-                        if phonemes and phonemes[-1].symbol != " ":
-                            phonemes.append(Phoneme(" ", start, start))
-                        words.append(Word(start, end, len(phonemes)))
-                    elif words:
-                        words[-1] = Word(words[-1].start, end, words[-1].first)
-                    syllables.append(Syllable(mapped.text[i], pinyin, said, start, end))
-                    phonemes += [Phoneme(p, start, end) for p in syllable(said)]
-            elif m.lastgroup == "en":
-                said = self._english.read(m.group())
-                if phonemes and phonemes[-1].symbol != " ":
-                    phonemes.append(Phoneme(" ", first, first))
-                words.append(Word(first, last, len(phonemes)))
-                phonemes += [Phoneme(p, first, last) for p in said]
-                letters += 1
-            elif m.group() in _SYMBOLS or m.group() == "\n":
-                pause = max(pause, _PAUSES.get(m.group(), 0))
-                if m.group() != "\n" and phonemes:
-                    phonemes.append(Phoneme(_SYMBOLS[m.group()], first, last))
-            elif not m.group().isspace():
-                skipped.append(Skipped(first, last, m.group(), "unknown symbol"))
-        start, end = mapped.span(0, len(mapped.text))
-        language = "en" if letters > len(syllables) else "zh"
-        return Segment(
-            mapped.text,
-            start,
-            end,
-            language,
-            tuple(syllables),
-            tuple(phonemes) if words else (),
-            tuple(words),
-            pause,
+        Raises:
+            SsmlError: `format` is `ssml` and the text is no good SSML.
+        """
+        parts = list(self.iterate(text, offset=offset, language=language, format=format))
+        return Analysis(
+            text,
+            "".join(part.normalized for part in parts),
+            tuple(segment for part in parts for segment in part.segments),
+            tuple(skip for part in parts for skip in part.skipped),
         )
 
+    def iterate(
+        self,
+        text: str,
+        *,
+        offset: int = 0,
+        language: str = "",
+        format: Literal["plain", "ssml"] = "plain",  # noqa: A002 - the protocol's own name
+    ) -> Iterator[Analysis]:
+        """Read a text sentence by sentence, so that the first is there at once.
 
-def _number(text: str) -> str:
-    percent = "百分之" if text.endswith("%") else ""
-    whole, _, fraction = text.rstrip("%").partition(".")
-    if fraction:
-        return percent + numbers.decimal(whole, fraction)
-    if not percent and (len(whole) > 6 or whole.startswith("0") and len(whole) > 1):
-        return numbers.digits(whole, yao=True)
-    return percent + numbers.cardinal(whole)
+        Raises:
+            SsmlError: `format` is `ssml` and the text is no good SSML; before the first sentence.
+        """
+        self.lexicon.refresh()
+        if format == "ssml":
+            document = ssml.parse(text, offset)
+        else:
+            document = Document(inline.apply(markup.strip(Mapped.of(text, offset))))
+        whole = document.text
+        pieces = list(_sentences(whole.text))
+        first = True
+        for n, (start, end) in enumerate(pieces):
+            part = self._sentence(whole.piece(start, end), document, language, first=first)
+            first = first and not part.segments
+            yield _with_marks(part, document, last=n + 1 == len(pieces))
+
+    def _sentence(self, raw: Mapped, document: Document, language: str, *, first: bool) -> Analysis:
+        mapped, skipped = self._prepare(raw)
+        style = document.style_at(mapped.starts[0]) if mapped.text else None
+        english = _is_english(mapped.text, (style.language if style else "") or language)
+        mapped = english_normalise.normalise(mapped) if english else normalise(mapped)
+        text = mapped.text
+        tokens = words.split(text)
+        readings = self._readings.read(text, tokens, mapped.readings)
+        units = erhua.units(text, readings, tokens, mapped.readings)
+        spoken = sandhi.apply(text, units, tokens)
+        weights = _weights(text, units)
+        cuts = _cuts(mapped, document.pauses)
+        found: list[Segment] = []
+        for clause in segments.split(text, weights, tokens, cuts, first=first):
+            composed, syllables, silent = speech.compose(
+                mapped, clause.start, clause.end, units, spoken, tokens, self._english, self.lexicon.phonemes
+            )  # fmt: skip
+            skipped += silent
+            if not composed.words:
+                if found and clause.pause_ms > found[-1].pause_ms:
+                    found[-1] = replace(found[-1], pause_ms=clause.pause_ms)
+                continue
+            start, end = mapped.span(clause.start, clause.end)
+            style = document.style_at(composed.words[0].start)
+            letters = sum(1 for word in composed.words) - len(syllables)
+            found.append(
+                Segment(
+                    text[clause.start : clause.end].strip(),
+                    start,
+                    end,
+                    "en" if english or letters > len(syllables) else "zh",
+                    tuple(syllables),
+                    tuple(composed.phonemes),
+                    tuple(composed.words),
+                    clause.pause_ms,
+                    rate=style.rate,
+                    pitch=style.pitch,
+                    volume=style.volume,
+                    speaker=style.speaker,
+                )
+            )
+        return Analysis(raw.text, text, tuple(found), tuple(skipped))
+
+    def _prepare(self, raw: Mapped) -> tuple[Mapped, list[Skipped]]:
+        mapped, skipped = emoji.speak(raw, self._emoji)
+        mapped, unspeakable = clean(mapped)
+        mapped = self._simplify(mapped)
+        return self.lexicon.apply(mapped), skipped + unspeakable
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Cut a text into sentences, and very long sentences at clauses."""
+    start = last_soft = 0
+    for end, hard in ends(text):
+        if end - start > MAX_SENTENCE and last_soft > start:
+            yield start, last_soft
+            start = last_soft
+        if hard:
+            if end > start:
+                yield start, end
+            start = end
+        last_soft = end
+    while len(text) - start > 2 * MAX_SENTENCE:
+        yield start, start + MAX_SENTENCE
+        start += MAX_SENTENCE
+    if start < len(text):
+        yield start, len(text)
+
+
+def _is_english(text: str, language: str) -> bool:
+    """Tell whether numbers are to be read in English: no Chinese, and real words."""
+    if language.lower().startswith("zh"):
+        return False
+    if _HAN.search(text):
+        return False
+    if language.lower().startswith("en"):
+        return True
+    return len(_LATIN_WORD.findall(text)) >= 2
+
+
+def _weights(text: str, units: list[erhua.Unit]) -> list[int]:
+    """Return the syllables of each character, English about one for three letters."""
+    weights = [0] * len(text)
+    for unit in units:
+        weights[unit.start] = 1
+    for match in speech.ENGLISH.finditer(text):
+        size = match.end() - match.start()
+        weights[match.start()] = size if match.group().isupper() and size <= 4 else -(-size // 3)
+    return weights
+
+
+def _cuts(mapped: Mapped, pauses: list[Pause]) -> dict[int, int | None]:
+    """Return the places in the sentence where markup wants a pause, with the longest asked for."""
+    cuts: dict[int, int | None] = {}
+    if not pauses or not mapped.text:
+        return cuts
+    for pause in pauses:
+        if not mapped.starts[0] <= pause.position:
+            continue
+        at = next((i for i, s in enumerate(mapped.starts) if s >= pause.position), len(mapped.text))
+        if at == len(mapped.text) and pause.position > mapped.ends[-1] + 256:
+            continue
+        known = cuts.get(at)
+        cuts[at] = pause.ms if known is None else max(known, pause.ms or 0)
+    return cuts
+
+
+def _with_marks(part: Analysis, document: Document, *, last: bool) -> Analysis:
+    """Place each mark before the phoneme that follows it; takes them off the document."""
+    if not document.marks or not part.segments:
+        return part
+    placed = []
+    for n, segment in enumerate(part.segments):
+        rest = last and n + 1 == len(part.segments)
+        marks = []
+        while document.marks and (rest or document.marks[0].position < segment.end):
+            mark = document.marks.pop(0)
+            starts = [phoneme.start for phoneme in segment.phonemes]
+            place = next((i for i, start in enumerate(starts) if start >= mark.position), None)
+            marks.append(Mark(mark.name, len(starts) if place is None else place))
+        placed.append(replace(segment, marks=tuple(marks)))
+    return replace(part, segments=tuple(placed))

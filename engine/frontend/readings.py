@@ -1,41 +1,67 @@
-"""Chinese characters to their dictionary readings, in context."""
+"""Chinese characters to their dictionary readings, in context.
 
+In order: what markup or the user's lexicon says; rules for the characters whose reading hangs on
+grammar; the longest phrase; the network, where it is sure; the usual reading.
+"""
+
+from collections.abc import Sequence
+
+from utterd.engine.frontend import phrases, reading_rules
 from utterd.engine.frontend.data_files import read_lines
+from utterd.engine.frontend.polyphones import Polyphones
+from utterd.engine.frontend.words import Token
+
+SURE = 0.8
+"""The network speaks only when it gives its answer at least this probability."""
 
 
 class Readings:
-    """Longest phrase first, then the usual reading of the character."""
+    """Reads the Chinese characters of a sentence."""
 
     def __init__(self) -> None:
-        self._single: dict[str, str] = {}
+        self._usual: dict[str, str] = {}
         for line in read_lines("characters.tsv"):
             character, _, found = line.partition("\t")
-            self._single[character] = found.partition(" ")[0]
-        self._phrases: dict[str, str] = {}
-        self._longest: dict[str, int] = {}
+            self._usual[character] = found.partition(" ")[0]
+        self.book = phrases.PhraseBook()
         for line in read_lines("phrases.tsv"):
             word, _, found = line.partition("\t")
-            self._phrases[word] = found
-            first = word[0]
-            if len(word) > self._longest.get(first, 0):
-                self._longest[first] = len(word)
+            self.book.add(word, found)
+        phrases.load(read_lines("phrases_car.tsv"), self._usual, self.book)
+        self._network = Polyphones()
 
-    def knows(self, character: str) -> bool:
-        """Tell whether a character has a reading."""
-        return character in self._single
+    def usual(self, character: str) -> str:
+        """Return the usual reading of a character, or "" where it has none."""
+        return self.book.get(character) or self._usual.get(character, "")
 
-    def read(self, text: str) -> list[str]:
-        """Return a reading for each character of a run of Chinese ("" for an unknown one)."""
-        out: list[str] = []
-        at, n = 0, len(text)
-        while at < n:
-            for size in range(min(self._longest.get(text[at], 1), n - at), 1, -1):
-                found = self._phrases.get(text[at : at + size])
-                if found is not None:
-                    out += found.split(" ")
-                    at += size
-                    break
-            else:
-                out.append(self._single.get(text[at], ""))
-                at += 1
+    def read(self, text: str, tokens: Sequence[Token], known: dict[int, str]) -> list[str]:
+        """Return a reading for each character of a sentence ("" for what is no Chinese)."""
+        out, covered = self._by_phrase(text, tokens)
+        for i, reading in known.items():
+            out[i] = reading
+            covered[i] = True
+        open_ = [i for i, c in enumerate(text) if not covered[i] and c in self._network]
+        context = reading_rules.Context(text, tokens, out, covered)
+        targets = []
+        for i in open_:
+            found = reading_rules.decide(context, i)
+            if found:
+                out[i] = found
+            elif self.book.get(text[i]) is None:
+                targets.append(i)
+        if targets:
+            for i, (reading, sure) in zip(targets, self._network.read(text, targets), strict=True):
+                if sure >= SURE and text[i] not in reading_rules.NOT_BY_NETWORK:
+                    out[i] = reading
         return out
+
+    def _by_phrase(self, text: str, tokens: Sequence[Token]) -> tuple[list[str], list[bool]]:
+        out = [self.usual(c) for c in text]
+        covered = [False] * len(text)
+        boundaries = frozenset([0, *(token.end for token in tokens)])
+        for start, end in self.book.cover(text, boundaries):
+            found = self.book.get(text[start:end])
+            if found is not None:
+                out[start:end] = found.split(" ")
+                covered[start:end] = [True] * (end - start)
+        return out, covered

@@ -1,0 +1,69 @@
+"""Times of day and durations."""
+
+import re
+
+from utterd.engine.frontend.chinese_numbers import cardinal
+from utterd.engine.frontend.mapped import Mapped
+from utterd.engine.frontend.normalise.amounts import RANGE
+from utterd.engine.frontend.normalise.rule import Rule, rule
+
+_CONTEST = re.compile(
+    r"比分|爆冷|战胜|击败|领先|落后|战平|险胜|大胜|横扫|完胜|惜败|不敌|战绩|比赛|总分|局分|盘分|进球|逆转|扳成|改写|绝杀|点球"
+    r"|比例|配比|比值|之比"
+)
+_CLOCK = r"(\d{1,2})[:：](\d{2})(?:[:：](\d{2}))?"
+_HALF = r"\s?([aApP])\.?[mM]\b\.?"
+
+
+def clock(hour: str, minute: str, second: str | None) -> str | None:
+    """Say a time of day, or None where it is none."""
+    if int(hour) > 24 or int(minute) > 59 or int(second or 0) > 59:
+        return None
+    said = f"{'两' if hour in ('2', '02') else cardinal(hour)}点"
+    if int(minute) or second:
+        said += ("零" if minute[0] == "0" else "") + f"{cardinal(minute)}分"
+        said = said.replace("零零分", "零分")
+    if second:
+        said += f"{cardinal(second)}秒"
+    return said
+
+
+def _time(match: re.Match[str], mapped: Mapped) -> str | None:
+    hour, minute, second, half = match.group(1, 2, 3, 4)
+    if half is None and second is None:
+        before = mapped.text[max(0, match.start() - 12) : match.start()]
+        behind = mapped.text[match.end() : match.end() + 6]
+        if _CONTEST.search(before) or re.match(
+            r"(?:战胜|击败|领先|落后|战平|险胜|大胜|横扫|不敌|的比)", behind
+        ):
+            return None
+    said = clock(hour, minute, second)
+    if said is None:
+        return None
+    part = {"a": "上午", "p": "下午"}.get((half or "").lower(), "")
+    return part + said
+
+
+def _half_day(match: re.Match[str], mapped: Mapped) -> str | None:
+    hour, half = match.group(1, 2)
+    if not 1 <= int(hour) <= 12:
+        return None
+    part = "上午" if half.lower() == "a" else "下午"
+    return f"{part}{'两' if int(hour) == 2 else cardinal(hour)}点"
+
+
+def _marks(match: re.Match[str], mapped: Mapped) -> str:
+    minutes, seconds = match.group(1, 2)
+    said = f"{cardinal(minutes)}分"
+    return said + (f"{cardinal(seconds)}秒" if seconds else "")
+
+
+RULES: list[Rule] = [
+    rule(rf"(?<![\d:：.])(?<![A-Za-z]:){_CLOCK}(?:{_HALF})?(?![\d:：]|\.\d)点?", _time, near=":："),
+    rule(rf"(?<![\d:.])(\d{{1,2}}){_HALF}", _half_day, near="mM"),
+    rule(rf"(?<=[点分秒时半]){RANGE}(?=[零一二两三四五六七八九十\d上下中早晚凌次])", lambda m, t: "到", near="-~～—–－∼〜"),
+    rule(r"(?<![\d.])(\d{1,3})['′](\d{1,2})?[\"″](?![A-Za-z])", lambda m, t: _marks(m, t), near="'′"),
+    rule(r"(?<!\d)2(?=点(?!\d)(?:钟|半|整|多|左右|[一二三四五]|\d|[，。,到至吧的前后]|$|\d{1,2}分))",
+         lambda m, t: "两"),
+    rule(r"(?<!\d)2(?=点\d{1,2}分|点[零一二三四五])", lambda m, t: "两"),
+]  # fmt: skip
