@@ -16,8 +16,14 @@ from utterd.audio.resample import Resampler
 from utterd.audio.ring import Ring
 
 LEAD_MS = 40.0
+_LONGEST_LEAD_MS = 500.0
 _HURRY_MS = 25.0
 _NOTHING = np.zeros(0, np.float32)
+
+
+def lead_ms(speed: float) -> float:
+    """How much sound is kept ahead of a sink that runs `speed` times as fast as time."""
+    return min(LEAD_MS * max(1.0, speed), _LONGEST_LEAD_MS)
 
 
 @dataclass(slots=True)
@@ -68,18 +74,21 @@ class Feed:
         self._core = core
         self._reader = Reader(ring)
         self._rate = 0
+        self._lead = 0
         self._run: _Run | None = None
         self._waiting: deque[_Block] = deque()
         self._unplayed: deque[Record] = deque()
         self._held: Record | None = None
 
-    def attach(self, rate: int) -> None:
+    def attach(self, rate: int, speed: float = 1.0) -> None:
         """A device was opened: begin with the first sample that none has taken.
 
         Args:
             rate: The device's, in Hz.
+            speed: How much faster than time it takes samples.
         """
         self._rate = rate
+        self._lead = int(lead_ms(speed) * rate / 1000)
         self._rewind()
 
     def detach(self) -> None:
@@ -101,10 +110,9 @@ class Feed:
         Raises:
             RingError: A record was damaged and everything up to there is left out.
         """
-        lead = int(LEAD_MS * self._rate / 1000)
         while True:
             self._push_waiting()
-            if self._waiting or self._core.queued >= lead:
+            if self._waiting or self._core.queued >= self._lead:
                 self._core.ask_refill()
                 return
             record = self._held or self._reader.read()

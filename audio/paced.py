@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 from utterd.audio._callback import Core
-from utterd.audio.feed import LEAD_MS
+from utterd.audio.feed import lead_ms
 from utterd.audio.messages import Configure
 from utterd.audio.sink import Format, SinkError
 
@@ -45,14 +45,14 @@ class PacedSink:
             channels=self._channels,
             period_frames=period_frames,
             ramp_ms=self._configure.ramp_ms,
-            lead_ms=LEAD_MS * max(1.0, speed),
+            lead_ms=lead_ms(speed),
             latency_ms=period_ms,
             int16=True,
             speed=speed,
         )
         if error := self._core.start_paced(fd, frames):
             raise SinkError("failed", f"no thread for the sink {self.name}: {os.strerror(error)}")
-        return Format(name, self._rate, self._channels, period_frames, period_ms / speed)
+        return Format(name, self._rate, self._channels, period_frames, period_ms / speed, speed)
 
     def trouble(self) -> SinkError | None:
         """Nothing can go wrong."""

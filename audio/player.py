@@ -141,7 +141,7 @@ class Player:
         self._format = opened
         self._stale_since = 0.0
         self._enter(Happening.OPENED)
-        self._feed.attach(opened.rate)
+        self._feed.attach(opened.rate, opened.speed)
         self._channel.send(
             Opened(
                 device=opened.device,

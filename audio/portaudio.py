@@ -52,7 +52,7 @@ class DeviceSink:
                     if _code(error) != _BAD_SAMPLE_FORMAT or sample_format == "int16":
                         raise
         except sounddevice.PortAudioError as error:
-            raise _explain(device, error) from None
+            raise explain(device, error) from None
         raise AssertionError
 
     def _choose_rate(self, sounddevice: Any, device: Device, channels: int) -> int:  # noqa: ANN401
@@ -127,7 +127,8 @@ def _code(error: Exception) -> int:
     return int(error.args[1]) if len(error.args) > 1 else 0
 
 
-def _explain(device: Device, error: Exception) -> SinkError:
+def explain(device: Device, error: Exception) -> SinkError:
+    """Say in one line what PortAudio's error means for a device."""
     text = str(error.args[0]) if error.args else str(error)
     if _code(error) == _UNAVAILABLE:
         return SinkError("busy", f"{device} can't be had: another program holds it, or it is gone")

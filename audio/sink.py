@@ -30,6 +30,8 @@ class Format:
     channels: int
     period_frames: int
     latency_ms: float
+    speed: float = 1.0
+    """How much faster than time it takes samples."""
 
 
 class Sink(Protocol):
