@@ -23,7 +23,11 @@ def main() -> int:
             importlib.import_module(f"utterd.engine.training.{name}").add_arguments(command)
     arguments = parser.parse_args()
     module = importlib.import_module(f"utterd.engine.training.{arguments.command}")
-    status: int = module.main(arguments)
+    try:
+        status: int = module.main(arguments)
+    except (OSError, ValueError) as error:
+        print(f"{arguments.command}: {error}", file=sys.stderr)
+        return 1
     return status
 
 
