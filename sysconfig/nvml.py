@@ -120,6 +120,14 @@ class Nvml:
         """
         return _text(self._call(self._library.nvmlSystemGetDriverVersion))
 
+    def cuda_major(self) -> int:
+        """Tell the highest major version of CUDA that the driver runs.
+
+        Raises:
+            NvmlError: It does not answer.
+        """
+        return int(self._call(self._library.nvmlSystemGetCudaDriverVersion)) // 1000
+
     def persistence(self, gpu: Gpu) -> bool:
         """Tell whether the driver stays loaded without clients.
 

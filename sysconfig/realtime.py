@@ -212,5 +212,7 @@ def _node_now(number: int) -> str:
     length = ctypes.c_ulong(_MAX_NODES + 1)
     if _LIBC.syscall(number, ctypes.byref(mode), mask, length, None, ctypes.c_ulong(0)):
         return "unknown"
-    nodes = [index * 64 + bit for index, word in enumerate(mask) for bit in range(64) if word >> bit & 1]
+    nodes = [
+        index * 64 + bit for index, word in enumerate(mask) for bit in range(64) if word >> bit & 1
+    ]
     return f"node {nodes[0]}" if mode.value == _MPOL_PREFERRED and nodes else "default"

@@ -53,7 +53,7 @@ class Sysfs:
             return None
 
     def write(self, path: str, value: str) -> None:
-        """Give a file a value in one write(2), which is what sysfs asks for; never creates one.
+        """Give a file a value in a single write, which is what sysfs asks for; never create one.
 
         Raises:
             OSError: As the kernel says it.

@@ -7,7 +7,7 @@ from utterd.sysconfig.cpus import format_list
 from utterd.sysconfig.journal import Entry, Journal, Record
 from utterd.sysconfig.knob import Change, Knob, Machine, Outcome, say
 from utterd.sysconfig.plan import Plan, Status, plan, verify
-from utterd.sysconfig.registry import BY_NAME
+from utterd.sysconfig.registry import BY_NAME, KNOBS
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _KEEP = frozenset({Outcome.PENDING, Outcome.REFUSED})
@@ -136,7 +136,7 @@ class Tuner:
 
     def _restore(self, record: Record) -> list[Result]:
         results = []
-        for entry in reversed(record.live()):
+        for entry in sorted(record.live(), key=_order, reverse=True):
             result = self._undo(entry)
             results.append(result)
             if result.outcome not in _KEEP:
@@ -159,6 +159,11 @@ class Tuner:
             return Result(back, knob.outcome(error), say(error))
         self._applied[change.path] = change.old
         return Result(back, Outcome.RESTORED)
+
+
+def _order(entry: Entry) -> tuple[int, int]:
+    """Order of applying: what was set again later still goes back after what it depends on."""
+    return KNOBS.index(BY_NAME[entry.change.knob]), entry.number
 
 
 def _label(config: Config) -> str:

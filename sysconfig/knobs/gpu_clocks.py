@@ -30,9 +30,11 @@ class GpuClocks(Knob):
             yield Note(self.name, "nvml:", Level.UNSUPPORTED, str(error.strerror))
 
     def get(self, machine: Machine, path: str) -> str:
-        """Tell what we did, as long as the GPU still answers."""
-        machine.nvml.clocks_mhz(self._gpu(machine, path))
-        return machine.applied.get(path, FREE)
+        """Tell what we did, unless the driver was loaded anew since and forgot it."""
+        gpu = self._gpu(machine, path)
+        machine.nvml.clocks_mhz(gpu)  # a lost GPU says so here
+        kept = machine.applied.get(f"nvml:{gpu.uuid}/persistence") != "on"
+        return machine.applied.get(path, FREE) if kept or machine.nvml.persistence(gpu) else FREE
 
     def set(self, machine: Machine, path: str, value: str) -> None:
         """Lock, or let go."""

@@ -9,6 +9,7 @@ Needs: qemu-system-x86 busybox-static acpica-tools kmod cpio irqbalance, and apt
 
 import gzip
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -93,8 +94,8 @@ def boot(cache: Path, work: Path, guest: Path) -> str:
 
 def _kernel(cache: Path) -> tuple[Path, str]:
     depends = _run("apt-cache", "depends", "linux-image-amd64")
-    names = [word for word in depends.split() if word.startswith("linux-image-") and "amd64" in word]
-    exact = next((name for name in names if name[len("linux-image-")].isdigit()), "")
+    found = re.findall(r"Depends: (linux-image-\d\S+)", depends)
+    exact = found[0] if found else ""
     if not exact:
         raise MachineError("apt knows no linux-image-amd64: run apt-get update")
     version, folder = exact.removeprefix("linux-image-"), cache / exact
@@ -210,7 +211,8 @@ def _qemu(kernel: Path, initrd: Path, table: Path, disk: Path) -> list[str]:
         *("-numa", "dist,src=0,dst=1,val=21", "-acpitable", f"file={table}"),
         *("-device", "pxb-pcie,id=px,bus_nr=0x80,numa_node=1,bus=pcie.0"),
         *("-device", "pcie-root-port,id=rp,bus=px,chassis=1,x-speed=16,x-width=16"),
-        *("-drive", f"if=none,id=d0,file={disk},format=raw", "-device", "nvme,drive=d0,serial=x,bus=rp"),
+        *("-drive", f"if=none,id=d0,file={disk},format=raw"),
+        *("-device", "nvme,drive=d0,serial=x,bus=rp"),
         *("-audiodev", "none,id=a", "-device", "AC97,audiodev=a,bus=pcie.0", "-nic", "none"),
         *("-kernel", str(kernel), "-initrd", str(initrd)),
         *("-append", "console=ttyS0 quiet panic=-1", "-no-reboot", "-display", "none"),
