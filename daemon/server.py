@@ -134,7 +134,7 @@ class Server:
                 _send(publisher, [subscription[1:], b"{}"])
 
     def _take(self, router: zmq.asyncio.Socket, frames: list[bytes]) -> None:
-        empty = len(frames) == 3 and not frames[1]
+        empty = len(frames) > 2 and not frames[1]  # REQ's delimiter
         envelope = tuple(frames[:2]) if empty else tuple(frames[:1])
         body = frames[len(envelope) :]
         encoding: Encoding = encoding_of(body[0]) if body else "json"

@@ -1,0 +1,185 @@
+"""Every way in which a process can end: what goes on, and that nothing is left behind."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.daemon_process import DaemonProcess, leftovers, listening
+
+LONG = "This is a rather long text. It has several sentences. " * 6
+
+
+@pytest.fixture
+def daemon(tmp_path, voices_dir):
+    process = DaemonProcess(
+        tmp_path / "run",
+        voices_dir,
+        *("--voice", "joe-us"),
+        environment={"UTTERD_AUDIO_SINK": "null"},
+    )
+    yield process
+    if process.process.poll() is None:
+        process.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_all_within_a_second_and_leaves_nothing(daemon, number):
+    with listening(daemon) as listener, daemon.client("end") as client:
+        client.call("speak", text=LONG, id="cut")
+        client.call("speak", text=LONG, id="waiting")
+        listener.wait_for("cut", "started")
+        took_s = daemon.stop(number)
+        events = [listener.wait_for(id_) for id_ in ("cut", "waiting")]
+    assert daemon.process.returncode == 0
+    assert took_s < 1.5
+    assert [(e["event"], e["reason"]) for e in events] == [("cancelled", "shutdown")] * 2
+    assert leftovers(daemon.run_dir) == []
+
+
+def test_kill_of_the_daemon_takes_its_children_and_the_next_start_cleans_up(daemon):
+    with daemon.client("kill") as client:
+        client.call("speak", text=LONG)
+    children = daemon.children()
+    assert len(children) == 2
+    daemon.process.kill()
+    daemon.process.wait()
+    _, alive = psutil.wait_procs(children, timeout=3.0)
+    assert not alive
+    assert leftovers(daemon.run_dir)
+    daemon.start()
+    with listening(daemon) as listener, daemon.client("again") as client:
+        client.call("speak", text="Back again.", id="back")
+        assert listener.wait_for("back")["event"] == "ended"
+    daemon.stop()
+    assert leftovers(daemon.run_dir) == []
+
+
+def test_a_second_daemon_is_refused_and_harms_nothing(daemon, voices_dir):
+    second = subprocess.run(
+        [sys.executable, "-m", "utterd.daemon.cli", "serve", "--run-dir", str(daemon.run_dir)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert second.returncode == 1
+    assert second.stderr.strip() == (
+        f"utterd: another utterd (pid {daemon.process.pid}) uses {daemon.run_dir}"
+    )
+    with daemon.client() as client:
+        assert client.call("ping")["ok"]
+
+
+def test_a_killed_worker_costs_a_gap_and_not_the_utterance(daemon):
+    with listening(daemon) as listener, daemon.client("gap") as client:
+        whole = client.call_with_samples("synthesize", timeout_s=60.0, text=LONG)[0]["samples"]
+        client.call("speak", text=LONG, id="gap")
+        client.call("speak", text="And the next one.", id="next")
+        listener.wait_for("gap", "started")
+        daemon.child("utterd.engine.worker").kill()
+        events = [listener.wait_for(id_) for id_ in ("gap", "next")]
+    assert [event["event"] for event in events] == ["ended", "ended"]
+    # Taken up at the very sample at which the ring ended: nothing lost, nothing said twice.
+    assert events[0]["played_ms"] == pytest.approx(whole / 22050 * 1000, abs=1.0)
+    degraded = [e for e in listener.events if e["event"] == "degraded"]
+    assert degraded[0]["what"] == "voice joe-us"
+    assert [e for e in listener.events if e["event"] == "recovered"]
+
+
+def test_a_text_that_kills_its_worker_twice_fails_alone(daemon):
+    with listening(daemon) as listener, daemon.client("poison") as client:
+        client.call("speak", text=LONG, id="poison")
+        client.call("speak", text="Innocent.", id="next")
+        listener.wait_for("poison", "started")
+        for _ in range(2):
+            worker = daemon.child("utterd.engine.worker")
+            worker.kill()
+            daemon.wait_until(lambda: _other_worker(daemon, worker.pid), 60.0, "a new worker")
+            daemon.wait_until(lambda: _warm(daemon), 60.0, "the voice")
+        assert listener.wait_for("poison")["event"] == "failed"
+        assert listener.wait_for("next")["event"] == "ended"
+
+
+def _other_worker(daemon: DaemonProcess, pid: int) -> bool:
+    return any(
+        "utterd.engine.worker" in child.cmdline() and child.pid != pid
+        for child in daemon.children()
+        if child.status() != psutil.STATUS_ZOMBIE
+    )
+
+
+def _warm(daemon: DaemonProcess) -> bool:
+    with daemon.client() as client:
+        return bool(client.call("warmup", timeout_s=60.0)["ok"])
+
+
+def test_a_killed_player_is_started_again_and_goes_on(daemon):
+    with listening(daemon) as listener, daemon.client("player") as client:
+        client.call("speak", text=LONG, id="talk")
+        listener.wait_for("talk", "started")
+        time.sleep(0.5)
+        daemon.child("utterd.audio.main").kill()
+        event = listener.wait_for("talk")
+        names = [e["event"] for e in listener.events]
+    assert event["event"] == "ended"
+    assert names.count("device_lost") == 1
+    assert names.count("device_back") == 1
+    assert names.index("device_lost") < names.index("device_back")
+
+
+def test_a_frozen_player_is_killed_and_started_again(daemon):
+    player = daemon.child("utterd.audio.main")
+    player.suspend()
+    with listening(daemon) as listener:
+        psutil.wait_procs([player], timeout=15.0)
+        daemon.wait_until(
+            lambda: any(e["event"] == "device_back" for e in listener.events), 15.0, "the device"
+        )
+
+
+def test_without_a_device_the_daemon_stays_and_says_so(tmp_path, voices_dir):
+    daemon = DaemonProcess(
+        tmp_path / "run",
+        voices_dir,
+        *("--voice", "joe-us", "--device", "no such device"),
+    )
+    try:
+        with listening(daemon) as listener, daemon.client("deaf") as client:
+            client.call("speak", text="Nobody hears this.", id="silent", ttl_ms=1500)
+            assert listener.wait_for("silent")["event"] == "dropped"
+            health = client.call("health")
+            daemon.wait_until(
+                lambda: any(e["event"] == "device_lost" for e in listener.events), 10.0, "the event"
+            )
+        assert health["audible"] is False
+        assert "no such device" in health["problems"][0]
+    finally:
+        daemon.stop()
+
+
+def test_a_broken_voice_fails_what_waits_for_it_with_the_reason(tmp_path, voices_dir):
+    source = voices_dir / "voices" / "joe-us"
+    broken = tmp_path / "data" / "voices" / "joe-us"
+    broken.mkdir(parents=True)
+    for file in source.iterdir():
+        (broken / file.name).write_bytes(file.read_bytes())
+    (broken / "model.onnx").write_bytes(b"not a graph")
+    daemon = DaemonProcess(
+        tmp_path / "run",
+        tmp_path / "data",
+        environment={"UTTERD_AUDIO_SINK": "null"},
+        wait=False,
+    )
+    try:
+        daemon.wait_until(lambda: (daemon.run_dir / "events.sock").exists(), 10.0, "the sockets")
+        with listening(daemon) as listener, daemon.client() as client:
+            client.call("speak", text="Hello.", id="h")
+            event = listener.wait_for("h")
+        assert event["event"] == "failed"
+        assert event["code"] == "unavailable"
+        assert "model.onnx" in event["message"]
+    finally:
+        daemon.stop()
