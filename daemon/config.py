@@ -80,9 +80,9 @@ class Engine(_Section, frozen=True):
     """Voice for `quality: fast`; empty: the default voice. Likewise the next two."""
     balanced: str = ""
     high: str = ""
-    ready_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    ready_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 120.0
     """A worker that is not warm by then is killed."""
-    stall_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    stall_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 20.0
     """A busy worker without progress for so long is killed."""
 
 
@@ -90,13 +90,13 @@ class Limits(_Section, frozen=True):
     """Limits on what clients may ask."""
 
     waiting: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 100
-    characters: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 20_000
-    """Of one text."""
+    characters: Annotated[int, msgspec.Meta(ge=1, le=48_000)] = 20_000
+    """Of one text; more would not fit into one message to a worker."""
     message_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)] = 1 << 20
     """Of one command; a longer one is refused."""
-    stream_flush_ms: Annotated[int, msgspec.Meta(ge=10)] = 300
+    stream_flush_ms: Annotated[int, msgspec.Meta(ge=10, le=86_400_000)] = 300
     """An open text that gets no token for so long is spoken as far as it has come."""
-    stream_end_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    stream_end_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 30.0
     """An open text that gets no token for so long is complete."""
 
 
@@ -117,6 +117,8 @@ class Config(_Section, frozen=True):
     engine: Engine = Engine()
     limits: Limits = Limits()
     log: Log = Log()
+    tune: dict[str, Any] = {}
+    """The machine under the voice; read and checked by `utterd tune`, see sysconfig/README.md."""
 
     @property
     def run_dir(self) -> Path:
@@ -181,7 +183,7 @@ def load(
         ConfigError: a file that can't be read or a value that can't be used.
     """
     environment = os.environ if environment is None else environment
-    if file is None and "UTTERD_CONFIG" in environment:
+    if file is None and environment.get("UTTERD_CONFIG"):
         file = Path(environment["UTTERD_CONFIG"])
     merged: dict[str, dict[str, Any]] = {}
     files = [file] if file else [f for f in (SYSTEM_FILE, user_file()) if f.exists()]
@@ -189,7 +191,7 @@ def load(
         _merge(merged, _read(path))
     _merge(merged, _from_environment(environment))
     _merge(merged, flags or {})
-    return _checked(merged, "the configuration")
+    return _checked(merged, "the command line")  # all else has been checked
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -213,9 +215,12 @@ def _checked(tree: Mapping[str, Any], origin: str) -> Config:
 def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for section in msgspec.structs.fields(Config):
+        if not msgspec.inspect.is_struct_type(section.type):
+            continue
         for key in msgspec.structs.fields(section.type):
-            value = environment.get(f"UTTERD_{section.name}_{key.name}".upper())
-            if value is not None:
+            variable = f"UTTERD_{section.name}_{key.name}".upper()
+            if (value := environment.get(variable)) is not None:
+                _checked({section.name: {key.name: value}}, variable)
                 found.setdefault(section.name, {})[key.name] = value
     return found
 

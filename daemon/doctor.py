@@ -1,10 +1,70 @@
 """`utterd doctor`: the machine's checks, and those that only the daemon's rooms can make."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from utterd.audio.devices import list_devices
+from utterd.audio.sink import SinkError
+from utterd.daemon.client import Client, DaemonError
+from utterd.daemon.config import Config, ConfigError, load
+from utterd.sysconfig.check import Finding, Scene, broken, fine, warning
+from utterd.sysconfig.doctor import main
 
 
 def doctor(arguments: Sequence[str]) -> int:
-    """Run the checks."""
-    from utterd.sysconfig.doctor import main
+    """Run all checks and print the table; see `utterd doctor --help`."""
+    try:
+        config = load()
+    except ConfigError as error:
+        text = str(error)
 
-    return main(arguments)
+        def configuration(_: Scene) -> Iterator[Finding]:
+            yield broken("configuration", text, "the daemon does not start", "mend what it names")
+
+        return main(arguments, [configuration])
+    places = ["--data", str(config.data_dir), "--run", str(config.run_dir)]
+    return main([*places, *arguments], [devices, lambda _: daemon(config)])
+
+
+def devices(_: Scene) -> Iterator[Finding]:
+    """What PortAudio can play through, with the rates."""
+    try:
+        found = list_devices()
+    except SinkError as error:
+        yield broken("devices", str(error), "nothing can be heard", "install libportaudio2")
+        return
+    if not found:
+        yield broken(
+            "devices",
+            "PortAudio sees no output device",
+            "nothing can be heard",
+            "plug one in, or give this user access: adduser USER audio",
+        )
+        return
+    yield fine("devices", "; ".join(map(str, found)))
+
+
+def daemon(config: Config) -> Iterator[Finding]:
+    """What a running daemon says of itself."""
+    with Client(config) as client:
+        try:
+            health = client.call("health", timeout_s=1.0)
+        except DaemonError as error:
+            yield warning(
+                "daemon", str(error), "nothing speaks", "systemctl start utterd, or utterd serve"
+            )
+            return
+    if not health["audible"]:
+        yield broken(
+            "daemon", "; ".join(health["problems"]), "nothing can be heard now", "utterd status"
+        )
+        return
+    device = health["device"]
+    runtimes = ", ".join(f"{v['name']} on {v['runtime']}" for v in health["voices"])
+    yield fine("daemon", f"heard through {device['name']} at {device['rate']} Hz; {runtimes}")
+    if not device["realtime"]:
+        yield warning(
+            "real time",
+            "the audio thread has no SCHED_FIFO",
+            "a busy machine can make sound stutter",
+            "run it as the service, or raise the rtprio limit of this user",
+        )
