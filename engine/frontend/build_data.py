@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from utterd.engine.frontend.phonemes import is_syllable
+
 OUT = Path(__file__).parent / "data"
 _MARKS = {"\u0304": "1", "\u0301": "2", "\u030c": "3", "\u0300": "4"}
 
@@ -100,6 +102,11 @@ class _Plain(pickle.Unpickler):
         return allowed[module, name]
 
 
+def _spelled(reading: str) -> str:
+    """Write a reading of g2pM as the front end does."""
+    return "er5" if reading == "r5" else reading.replace("u:", "v")
+
+
 def polyphones(g2pm: Path) -> None:
     """Write `polyphones.npz`: the network of g2pM, both directions stacked, in half precision."""
     with zipfile.ZipFile(g2pm) as wheel:
@@ -107,7 +114,7 @@ def polyphones(g2pm: Path) -> None:
             _Plain(io.BytesIO(wheel.read(f"g2pM/{name}.pkl"))).load()
             for name in ("np_ckpt", "char2idx", "class2idx", "digest_cedict")
         )
-    names = [name.replace("u:", "v") for name, _ in sorted(classes.items(), key=lambda kv: kv[1])]
+    names = [_spelled(name) for name, _ in sorted(classes.items(), key=lambda kv: kv[1])]
     index = {name: i for i, name in enumerate(names)}
     order = sorted((c for c in characters if len(c) == 1), key=lambda c: characters[c])
     rows = [characters["<UNK>"], characters["시"], characters["끝"]]
@@ -117,12 +124,15 @@ def polyphones(g2pm: Path) -> None:
     def both(name: str) -> np.ndarray:
         return np.stack([weights[f"lstm.{name}_l0"], weights[f"lstm.{name}_l0_reverse"]])
 
-    targets = sorted(c for c, readings in dictionary.items() if len(readings) > 1 and len(c) == 1)
+    targets = sorted(
+        c
+        for c, readings in dictionary.items()
+        if len(c) == 1 and sum(is_syllable(_spelled(r)) for r in readings) > 1
+    )
     choices = []
     for c in targets:
-        found = [
-            index[r.replace("u:", "v")] for r in dictionary[c] if r.replace("u:", "v") in index
-        ]
+        spelled = [_spelled(reading) for reading in dictionary[c]]
+        found = [index[r] for r in spelled if r in index and is_syllable(r)]
         choices.append(" ".join(map(str, found)))
     np.savez_compressed(
         OUT / "polyphones.npz",

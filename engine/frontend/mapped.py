@@ -50,8 +50,9 @@ class Mapped:
     def edit(self, edits: Sequence[Edit]) -> "Mapped":
         """Replace pieces; `edits` are in order and do not overlap.
 
-        A replacement of the same length keeps the source range of each character, another string
-        stands for the whole range, and a `Mapped` brings its own ranges.
+        A replacement that goes character for character (digits to their names, one script to
+        another) keeps the source range of each, another string stands for the whole range, and a
+        `Mapped` brings its own ranges.
         """
         if not edits:
             return self
@@ -62,7 +63,7 @@ class Mapped:
                 parts.append(self.piece(at, start))
             if isinstance(new, Mapped):
                 parts.append(new)
-            elif len(new) == end - start:
+            elif _goes_with(self.text[start:end], new):
                 parts.append(Mapped(new, self.starts[start:end], self.ends[start:end]))
             else:
                 parts.append(self.whole(start, end, new))
@@ -70,6 +71,17 @@ class Mapped:
         if at < len(self.text):
             parts.append(self.piece(at, len(self.text)))
         return join(parts)
+
+
+def _goes_with(old: str, new: str) -> bool:
+    """Tell whether each character of `new` stands for the one at its place in `old`."""
+    return len(old) == len(new) and all(
+        a == b
+        or (a.isdigit() and b in "零一二三四五六七八九幺两")
+        or (a == "." and b == "点")
+        or a.isascii() == b.isascii() == (not a.isdigit() and a.isascii())
+        for a, b in zip(old, new, strict=True)
+    )
 
 
 def join(parts: Iterable[Mapped]) -> Mapped:

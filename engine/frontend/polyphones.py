@@ -15,9 +15,9 @@ _UNITS = 32
 
 
 class Polyphones:
-    """Reads polyphonic characters in context."""
+    """Reads polyphonic characters in context, all but those of `without`."""
 
-    def __init__(self) -> None:
+    def __init__(self, without: frozenset[str] = frozenset()) -> None:
         with np.load(io.BytesIO(read_bytes("polyphones.npz"))) as data:
             arrays = {
                 name: data[name].astype(np.float32)
@@ -25,15 +25,16 @@ class Polyphones:
                 else data[name]
                 for name in data.files
             }
-        # tanh(x) = 2 sigmoid(2x) - 1: doubling the third gate lets one function serve all four.
-        scale = np.ones(4 * _UNITS, np.float32)
-        scale[2 * _UNITS : 3 * _UNITS] = 2
+        # sigmoid(x) = (tanh(x / 2) + 1) / 2: with three gates halved, one tanh serves all four.
+        # The halves that remain are taken into the weights, so the loop works with twice the state.
+        scale = np.full(4 * _UNITS, 0.5, np.float32)
+        scale[2 * _UNITS : 3 * _UNITS] = 1
         # The part of each gate that only depends on the character is computed once, here.
         self._gates = (
             arrays["embedding"] @ (arrays["into"] * scale) + (arrays["bias"] * scale)[:, None]
         )
-        self._recur = arrays["recur"] * scale
-        self._hidden = arrays["hidden"], arrays["hidden_bias"]
+        self._recur = arrays["recur"] * scale / 2
+        self._hidden = arrays["hidden"] / 2, arrays["hidden_bias"]
         self._out = arrays["out"].T.copy(), arrays["out_bias"]
         self._ids = {c: i for i, c in enumerate(str(arrays["characters"]), start=3)}
         self._classes = str(arrays["classes"]).split(" ")
@@ -42,7 +43,9 @@ class Polyphones:
             for c, text in zip(
                 str(arrays["targets"]), str(arrays["choices"]).split("|"), strict=True
             )
+            if c not in without
         }
+        self.characters = frozenset(self._choices)
 
     def __contains__(self, character: str) -> bool:
         return character in self._choices
@@ -63,22 +66,27 @@ class Polyphones:
         return found
 
     def _states(self, text: str) -> NDArray[np.float32]:
-        """Return the network's view of each character, (T, 64)."""
+        """Return twice the network's view of each character, (T, 64)."""
         ids = np.array([1, *(self._ids.get(c, 0) for c in text), 2])
         forward, backward = self._gates
         gates = np.stack([forward[ids], backward[ids[::-1]]], axis=1)[:, :, None]  # (T, 2, 1, 128)
         steps = len(ids)
-        states = np.empty((steps, 2, _UNITS), np.float32)
+        states = np.zeros((steps, 2, 1, _UNITS), np.float32)
         h = np.zeros((2, 1, _UNITS), np.float32)
-        c = np.zeros((2, 1, _UNITS), np.float32)
+        cell = np.zeros((2, 1, _UNITS), np.float32)
+        recur, matmul, tanh = self._recur, np.matmul, np.tanh
         for step in range(steps):
-            z = gates[step] + h @ self._recur
-            np.negative(z, out=z)
-            np.exp(z, out=z)
+            z = matmul(h, recur)
+            z += gates[step]
+            tanh(z, out=z)
+            candidate = z[..., 64:96].copy()
             z += 1
-            np.reciprocal(z, out=z)
-            i, f, g, o = z[..., :32], z[..., 32:64], z[..., 64:96], z[..., 96:]
-            c = f * c + i * (2 * g - 1)
-            h = o * np.tanh(c)
-            states[step] = h[:, 0]
-        return np.concatenate([states[1:-1, 0], states[-2:0:-1, 1]], axis=1)
+            candidate *= z[..., :32]
+            cell *= z[..., 32:64]
+            cell += candidate
+            cell *= 0.5
+            h = states[step]
+            tanh(cell, out=h)
+            h *= z[..., 96:]
+        flat = states[:, :, 0]
+        return np.concatenate([flat[1:-1, 0], flat[-2:0:-1, 1]], axis=1)

@@ -123,13 +123,6 @@ def _di_ground(context: Context, i: int) -> str | None:
     return "di4"
 
 
-def _zhe(context: Context, i: int) -> str | None:
-    n = context.token(i)
-    if context.tokens[n].end - context.tokens[n].start == 1:
-        return "zhe5"
-    return None
-
-
 def _le(context: Context, i: int) -> str | None:
     """了: liao3 as what can or cannot be done (V不了, V得了), else le5."""
     if _in("不得", context.at(i - 1)) and i >= 2:
@@ -251,7 +244,7 @@ def _always(reading: str) -> Callable[[Context, int], str | None]:
 RULES: dict[str, Callable[[Context, int], str | None]] = {
     "得": _de_get,
     "地": _di_ground,
-    "着": _zhe,
+    "着": _always("zhe5"),
     "了": _le,
     "为": _wei,
     "只": _zhi_only,

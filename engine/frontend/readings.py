@@ -14,6 +14,12 @@ from utterd.engine.frontend.words import Token
 SURE = 0.8
 """The network speaks only when it gives its answer at least this probability."""
 
+_SETTLED = frozenset(
+    "万上中么会令价作化区听合同号叶否和哪哇咱喂夫大头女妻居广底度强打扫抢折把据操数服术板查模正比没泥浅涨渐片"
+    "王看着石症的省称空纪约节色芯脚般虾衣见觉解论识语说车过远适通那采阿隆页食饮鸟免兴卡厂句可召单占场"
+)
+"""Common characters that phrases and the usual reading settle: the network is not asked."""
+
 
 class Readings:
     """Reads the Chinese characters of a sentence."""
@@ -28,7 +34,8 @@ class Readings:
             word, _, found = line.partition("\t")
             self.book.add(word, found)
         phrases.load(read_lines("phrases_car.tsv"), self._usual, self.book)
-        self._network = Polyphones()
+        self._network = Polyphones(without=_SETTLED | reading_rules.NOT_BY_NETWORK)
+        self._asked = self._network.characters | reading_rules.RULES.keys()
 
     def usual(self, character: str) -> str:
         """Return the usual reading of a character, or "" where it has none."""
@@ -40,18 +47,18 @@ class Readings:
         for i, reading in known.items():
             out[i] = reading
             covered[i] = True
-        open_ = [i for i, c in enumerate(text) if not covered[i] and c in self._network]
+        open_ = [i for i, c in enumerate(text) if not covered[i] and c in self._asked]
         context = reading_rules.Context(text, tokens, out, covered)
         targets = []
         for i in open_:
             found = reading_rules.decide(context, i)
             if found:
                 out[i] = found
-            elif self.book.get(text[i]) is None:
+            elif text[i] in self._network and self.book.get(text[i]) is None:
                 targets.append(i)
         if targets:
             for i, (reading, sure) in zip(targets, self._network.read(text, targets), strict=True):
-                if sure >= SURE and text[i] not in reading_rules.NOT_BY_NETWORK:
+                if sure >= SURE:
                     out[i] = reading
         return out
 

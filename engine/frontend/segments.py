@@ -195,6 +195,15 @@ def _balanced(
     size = total[end] - total[start]
     parts = -(-size // BREATH)
     ideal = size / parts
+    if parts == 2:
+        middle = total[start] + ideal
+        fair = [
+            (((total[at] - middle) / ideal) ** 2 * 6 + cost, at)
+            for at, cost in places
+            if max(total[at] - total[start], total[end] - total[at]) <= BREATH
+        ]
+        if fair:
+            return [min(fair)[1]]
     bounds = [start, *(p for p, _ in places), end]
     costs = [0.0, *(c for _, c in places), 0.0]
     best = [0.0] + [float("inf")] * (len(bounds) - 1)

@@ -17,26 +17,28 @@ class Rule:
 
     pattern: re.Pattern[str]
     say: Say
-    near: str = "0123456789"
+    near: frozenset[str]
 
 
 def rule(pattern: str, say: Say, near: str = "0123456789", flags: int = 0) -> Rule:
     """Make a rule from the source of its pattern."""
-    return Rule(re.compile(pattern, flags), say, near)
+    return Rule(re.compile(pattern, flags), say, frozenset(near))
 
 
 def apply(mapped: Mapped, rules: Sequence[Rule]) -> Mapped:
     """Apply rules in order; each sees what the ones before it left."""
+    there = frozenset(mapped.text)
     for one in rules:
-        text = mapped.text
-        if one.near and not any(c in text for c in one.near):
+        if one.near and one.near.isdisjoint(there):
             continue
         edits: list[Edit] = []
-        for match in one.pattern.finditer(text):
+        for match in one.pattern.finditer(mapped.text):
             said = one.say(match, mapped)
             if said is not None:
                 edits.append((match.start(), match.end(), said))
-        mapped = mapped.edit(edits)
+        if edits:
+            mapped = mapped.edit(edits)
+            there = frozenset(mapped.text)
     return mapped
 
 
