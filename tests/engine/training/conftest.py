@@ -13,6 +13,8 @@ from utterd.engine.training.network import Acoustic, Prosody, Shape
 from utterd.engine.voices.kokoro_symbols import SYMBOLS
 from utterd.engine.voices.package import VoicePackage
 
+torch.set_num_threads(1)  # two threads that wait for each other crawl on a busy machine
+
 TINY = Shape(
     encoder=16,
     encoder_inner=24,

@@ -1,0 +1,103 @@
+"""A fit learns, and a fit that was stopped ends where one that was not does."""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from utterd.engine.training import checkpoint, dataset, fit, shards, tasks
+from utterd.engine.training.teacher import Rendering
+
+from .conftest import TINY
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Harmonic tones whose pitch and length go with the phoneme."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rng = np.random.default_rng(2)
+    for number in range(2):
+        items = [one(number * 16 + i, rng) for i in range(16)]
+        shards.write(folder, number, items)
+    return folder
+
+
+def one(item: int, rng: np.random.Generator) -> shards.Taught:
+    tokens = np.array([0, *rng.choice([43, 47, 51, 57], 6), 0], np.int16)
+    durations = np.array([1, *(4 + tokens[1:-1] // 10 - 4), 1], np.int16)
+    f0 = np.repeat(100.0 + 3.0 * tokens, 2 * durations.astype(int)).astype(np.float32)
+    phase = np.interp((np.arange(len(f0) * 300) + 0.5) / 300 - 0.5, np.arange(len(f0)), f0 / 80)
+    cycles = np.cumsum(phase / 300)
+    audio = 0.1 * sum(np.cos(2 * np.pi * h * cycles) / h for h in range(1, 9))
+    return shards.taught(item, tokens, Rendering(audio.astype(np.float32), durations, f0, f0 / 50))
+
+
+def options(what: str, corpus: Path, out: Path, steps: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    fit.add_arguments(parser)
+    out.mkdir(exist_ok=True)
+    return parser.parse_args(
+        [what, "--corpus", str(corpus), "--out", str(out), "--steps", str(steps)]
+    )
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fit, "Shape", lambda: TINY)
+    monkeypatch.setattr(fit, "_WARM_STEPS", 10)
+    monkeypatch.setattr(tasks, "_CROPS", 3)
+    monkeypatch.setattr(tasks, "_CROP_BLOCKS", 24)
+
+
+@pytest.mark.parametrize("what", ["acoustic", "prosody"])
+def test_a_stopped_fit_goes_on_as_if_it_had_not_been(what, corpus, tmp_path) -> None:
+    fit.Fit(options(what, corpus, tmp_path / "whole", 6)).run()
+    fit.Fit(options(what, corpus, tmp_path / "parts", 3)).run()
+    fit.Fit(options(what, corpus, tmp_path / "parts", 6)).run()
+    whole, parts = (checkpoint.load(tmp_path / n / f"{what}.pt") for n in ("whole", "parts"))
+    assert whole["step"] == parts["step"] == 6
+    for part in ("network", "average"):
+        for name, tensor in whole[part].items():
+            torch.testing.assert_close(parts[part][name], tensor, atol=0, rtol=0, msg=name)
+    assert torch.equal(whole["random"]["torch"], parts["random"]["torch"])
+    curve = json.loads((tmp_path / "parts" / f"{what}-curve.json").read_text())
+    assert [row["step"] for row in curve] == [3, 6]
+
+
+@pytest.mark.parametrize(("what", "steps", "share"), [("acoustic", 60, 0.8), ("prosody", 90, 0.6)])
+def test_a_fit_learns(what, steps, share, corpus, tmp_path) -> None:
+    fit.Fit(options(what, corpus, tmp_path, 1)).run()
+    fit.Fit(options(what, corpus, tmp_path, steps)).run()
+    first, last = json.loads((tmp_path / f"{what}-curve.json").read_text())
+    assert last["valid_total"] < share * first["valid_total"]
+    best = checkpoint.load(tmp_path / f"{what}-best.pt")
+    assert best["step"] == steps
+    assert checkpoint.shape(best) == TINY
+
+
+def test_a_corpus_that_grows_is_taken_up(corpus, tmp_path) -> None:
+    first = shards.find(corpus)[0]
+    (tmp_path / first.name).write_bytes(first.read_bytes())
+    growing = dataset.Corpus([tmp_path])
+    before = len(growing.train) + len(growing.validation)
+    second = shards.find(corpus)[1]
+    (tmp_path / second.name).write_bytes(second.read_bytes())
+    growing.refresh()
+    growing.refresh()
+    assert len(growing.train) + len(growing.validation) == before + 16
+
+
+def test_a_network_of_other_sizes_is_refused(corpus, tmp_path, monkeypatch) -> None:
+    fit.Fit(options("prosody", corpus, tmp_path, 1)).run()
+    other = type(TINY)(**{**TINY.to_json(), "encoder": 20})
+    monkeypatch.setattr(fit, "Shape", lambda: other)
+    with pytest.raises(ValueError, match="other sizes"):
+        fit.Fit(options("prosody", corpus, tmp_path, 2))
+
+
+def test_an_empty_corpus_is_refused_by_name(tmp_path) -> None:
+    with pytest.raises(ValueError, match=f"too little speech in {tmp_path}"):
+        dataset.Corpus([tmp_path])
