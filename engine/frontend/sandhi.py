@@ -29,87 +29,12 @@ _ROW = (
     "团长",
 )
 _COUNT_AFTER_ROW = ("级", "班", "区", "队")
-_DETERMINERS = frozenset(
-    [
-        "同",
-        "另",
-        "某",
-        "每",
-        "这",
-        "那",
-        "任",
-        "哪",
-        "进",
-        "有",
-        "上",
-        "下",
-        "前",
-        "后",
-        "头",
-        "不",
-        "看",
-        "试",
-        "想",
-        "等",
-        "说",
-        "走",
-        "听",
-        "讲",
-        "写",
-        "做",
-        "唱",
-        "玩",
-        "坐",
-        "站",
-    ]
-)
 _LEXICAL = frozenset(
-    [
-        "第一",
-        "统一",
-        "唯一",
-        "惟一",
-        "单一",
-        "专一",
-        "万一",
-        "之一",
-        "不一",
-        "合一",
-        "归一",
-        "如一",
-        "划一",
-        "逐一",
-        "初一",
-        "高一",
-        "大一",
-        "周一",
-        "星期一",
-        "礼拜一",
-        "五一",
-        "十一",
-        "二十一",
-        "三十一",
-        "二合一",
-        "三合一",
-        "九九归一",
-        "始终如一",
-        "言行不一",
-        "表里如一",
-        "整齐划一",
-        "说一不二",
-        "一一",
-        "其一",
-        "数一数二",
-        "独一",
-        "张一",
-        "六一",
-        "七一",
-        "八一",
-        "丁一",
-        "天一",
-        "数一",
-    ]
+    "统一 唯一 惟一 单一 专一 独一 逐一 之一 周一 期一 拜一 初一 高一 大一 其一 归一 如一 合一 划一 万一".split()
 )
+"""Words that end in 一 and keep its tone, whatever follows."""
+_IDIOMS = frozenset("一五一十 一一 说一不二 数一数二 不管三七二十一".split())
+"""Words in which 一 is a number and keeps its tone."""
 
 
 def apply(text: str, units: Sequence[Unit], tokens: Sequence[Token]) -> list[str]:
@@ -156,14 +81,9 @@ def _yi(
     if left and left == following.text and left not in _DIGITS:
         return "yi5"
     token = tokens[words[units[i].start]]
-    word = text[token.start : token.end]
-    if word in _LEXICAL and token.end == units[i].end and (left or word == "一一"):
+    if text[token.start : token.end] in _IDIOMS:
         return "yi1"
-    if (
-        token.end == units[i].end
-        and left + "一" in _LEXICAL
-        and left + "一" not in ("不一", "数一")
-    ):
+    if left + "一" in _LEXICAL and not (left == "万" and following.text in "千百十"):
         return "yi1"
     if following.text == "一":
         return "yi1"
@@ -179,6 +99,10 @@ def _numeral(text: str, at: int, left: str, right: str) -> bool:
     if left in _ORDINAL_BEFORE:
         return True
     if right in _DIGITS and right != "两":
+        return True
+    if left == "月" and right in "日号":
+        return True
+    if left == "一" and at >= 2 and text[at - 2] in _DIGITS:
         return True
     if left in ("十", "零") and right not in "百千万亿":
         return True
@@ -364,14 +288,24 @@ def _third_tones(text: str, units: Sequence[Unit], spoken: list[str], words: Seq
             and (words[units[end].start] == words[units[at].start])
         ):
             end += 1
-        _in_word(spoken, at, end)
+        _in_word(units, spoken, at, end)
         at = end
     for i in range(n - 1):
         if spoken[i][-1] == "3" and spoken[i + 1][-1] == "3" and units[i + 1].start == units[i].end:
             spoken[i] = spoken[i][:-1] + "2"
 
 
-def _in_word(spoken: list[str], start: int, end: int) -> None:
+_HEADS = frozenset("小老纸好很总女母可")
+"""Before a word of two third tones these are a word of their own: 小老虎 is xiǎo láohǔ."""
+
+
+def _in_word(units: Sequence[Unit], spoken: list[str], start: int, end: int) -> None:
+    if (
+        end - start == 3
+        and units[start].text in _HEADS
+        and all(s[-1] == "3" for s in spoken[start:end])
+    ):
+        start += 1
     for i in range(start, end - 1):
         if spoken[i][-1] == "3" and spoken[i + 1][-1] == "3":
             spoken[i] = spoken[i][:-1] + "2"

@@ -185,7 +185,8 @@ def _together(text: str, token: Token, following: Token) -> bool:
         return True
     if token.tag == "m" and following.tag in ("m", "q"):
         return True
-    return token.tag.startswith("nr") and following.tag.startswith("nr")
+    named = ("nr", "ns", "nt", "nz", "x")
+    return token.tag.startswith(named) and following.tag.startswith((*named[:-1], "n", "ng"))
 
 
 def _balanced(
