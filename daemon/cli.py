@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     stop.add_argument("--json", action="store_true")
 
     bench = command("bench", _bench, "measure the stages of sentences spoken by a running daemon")
-    bench.add_argument("--voice", action="append", help="measure this voice too; may be repeated")
+    bench.add_argument("--voice", action="append", help="measure this voice; may be repeated")
     bench.add_argument("--rounds", type=int, default=5, help="times each sentence is spoken")
     bench.add_argument("--file", type=Path, help="sentences, one a line; else a list of our own")
     bench.add_argument("--json", action="store_true")

@@ -82,6 +82,9 @@ class Speak(Speech, tag="speak", frozen=True):
     """Send `word` and `mark` events."""
     more: bool = False
     """The text goes on in `append` commands and ends with `finish`."""
+    durable: bool = False
+    """Keep it on disk before it is accepted, and speak it, from the clause it was in, after any
+    crash."""
     on_interrupt: Literal["resume", "restart", "drop"] = "resume"
     """What becomes of it after a higher priority cut it: go on from the clause it was in, begin
     again, or be cancelled."""
