@@ -15,7 +15,7 @@ from utterd.audio.reader import Reader, Record
 from utterd.audio.resample import Resampler
 from utterd.audio.ring import Ring
 
-LEAD_MS = 40.0
+LEAD_MS = 100.0
 _LONGEST_LEAD_MS = 500.0
 _HURRY_MS = 25.0
 _NOTHING = np.zeros(0, np.float32)

@@ -48,7 +48,7 @@ def test_a_name_means_one_device(name: str, index: int) -> None:
         ("PCH", "means several", ["ALC257 Analog", "HDMI 0"]),
         ("spk", "means several", ["JACK", "ALSA"]),
         ("Bluetooth", "no sound device 'Bluetooth'", ["HDMI 0", "USB", "spk", "the default"]),
-        ("2", "no sound device '2'", ["HDMI 0"]),
+        ("9", "no sound device '9'", ["HDMI 0"]),
         ("hw:0", "no sound device 'hw:0'", ["HDMI 0"]),
     ],
 )
