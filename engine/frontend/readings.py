@@ -33,7 +33,6 @@ class Readings:
         for line in read_lines("phrases.tsv"):
             word, _, found = line.partition("\t")
             self.book.add(word, found)
-        phrases.load(read_lines("phrases_neutral.tsv"), self._usual, self.book)
         phrases.load(read_lines("phrases_car.tsv"), self._usual, self.book)
         self._network = Polyphones(without=_SETTLED | reading_rules.NOT_BY_NETWORK)
         self._asked = self._network.characters | reading_rules.RULES.keys()

@@ -1,7 +1,9 @@
 """Tone sandhi: 一, 不, third tones, neutral tones of reduplicated verbs."""
 
 from collections.abc import Sequence
+from functools import cache
 
+from utterd.engine.frontend.data_files import read_lines
 from utterd.engine.frontend.erhua import Unit
 from utterd.engine.frontend.words import Token
 
@@ -46,6 +48,7 @@ def apply(text: str, units: Sequence[Unit], tokens: Sequence[Token]) -> list[str
             spoken[i] = _yi(text, units, i, words, tokens)
         elif unit.text == "不" and unit.pinyin == "bu4":
             spoken[i] = _bu(units, i, words, tokens)
+    _light(text, units, spoken)
     _repeat(units, spoken)
     _third_tones(text, units, spoken, words)
     return spoken
@@ -83,7 +86,8 @@ def _yi(
     token = tokens[words[units[i].start]]
     if text[token.start : token.end] in _IDIOMS:
         return "yi1"
-    if left + "一" in _LEXICAL and not (left == "万" and following.text in "千百十"):
+    counts = (left == "万" and following.text in "千百十") or (left in "高大" and following.text in "点些下")
+    if left + "一" in _LEXICAL and not counts:
         return "yi1"
     if following.text == "一":
         return "yi1"
@@ -221,6 +225,36 @@ _POTENTIAL = frozenset(
 )
 
 
+@cache
+def _light_words() -> dict[str, tuple[int, ...]]:
+    """Return the words with neutral syllables and the places of these."""
+    found = {}
+    for line in read_lines("phrases_neutral.tsv"):
+        word, _, readings = line.partition("\t")
+        places = tuple(i for i, r in enumerate(readings.split(" ")) if r.endswith("5"))
+        if places:
+            found[word] = places
+    return found
+
+
+def _light(text: str, units: Sequence[Unit], spoken: list[str]) -> None:
+    """Say the neutral syllables of common words lightly: 客气 kèqi."""
+    light = _light_words()
+    for i, unit in enumerate(units):
+        for size in (2, 3):
+            word = text[unit.start : unit.start + size]
+            places = light.get(word)
+            if places is None or i + size > len(units) or units[i + size - 1].end != unit.start + size:
+                continue
+            if word in _WHOLE_WAY and unit.start and text[unit.start - 1] in "一半这":
+                continue
+            for place in places:
+                spoken[i + place] = spoken[i + place][:-1] + "5"
+
+
+_WHOLE_WAY = frozenset(("路上", "天上", "夜里", "手上"))
+
+
 def _repeat(units: Sequence[Unit], spoken: list[str]) -> None:
     """Say the second of a doubled third-tone verb lightly: 想想 xiáng xiang."""
     for i in range(len(units) - 1):
@@ -295,7 +329,7 @@ def _third_tones(text: str, units: Sequence[Unit], spoken: list[str], words: Seq
             spoken[i] = spoken[i][:-1] + "2"
 
 
-_HEADS = frozenset("小老纸好很总女母可")
+_HEADS = frozenset("小老纸好很")
 """Before a word of two third tones these are a word of their own: 小老虎 is xiǎo láohǔ."""
 
 
