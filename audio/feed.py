@@ -75,6 +75,7 @@ class Feed:
         self._reader = Reader(ring)
         self._rate = 0
         self._lead = 0
+        self._newest = 0
         self._run: _Run | None = None
         self._waiting: deque[_Block] = deque()
         self._unplayed: deque[Record] = deque()
@@ -112,7 +113,7 @@ class Feed:
         """
         while True:
             self._push_waiting()
-            if self._waiting or self._core.queued >= self._lead:
+            if self._waiting or self._has_lead():
                 self._core.ask_refill()
                 return
             record = self._held or self._reader.read()
@@ -121,6 +122,10 @@ class Feed:
                 self._hurry()
                 return
             self._take(record)
+
+    def _has_lead(self) -> bool:
+        # Cancelled sound is no lead: what follows it must be there when the ramp is over.
+        return self._core.queued >= self._lead and not self._ring.is_dropped(self._newest)
 
     def reap(self, now_ns: int) -> None:
         """Without a device: let go of cancelled records, so that their end is told at once.
@@ -139,6 +144,7 @@ class Feed:
             self._core.reap(now_ns)
 
     def _take(self, record: Record) -> None:
+        self._newest = record.generation
         if self._ring.is_dropped(record.generation):
             self._leave_out(record)
             return
