@@ -15,7 +15,9 @@ _CROPS, _CROP_BLOCKS = 6, 72
 _EDGE_BLOCKS = 8
 """How far a crop may reach beyond the ends of an item."""
 _PHASE_WEIGHT = 1.5
-_SENTENCES = 24
+_SENTENCES = 16
+_DRAWN = 4 * _SENTENCES
+"""Of so many, neighbours in length make a batch: padding is paid for."""
 
 
 class Task(Protocol):
@@ -87,8 +89,10 @@ class ProsodyTask:
 
     def losses(self, examples: Sequence[Example], rng: np.random.Generator) -> dict[str, Tensor]:
         """See `Task`."""
-        chosen = rng.choice(len(examples), min(_SENTENCES, len(examples)), replace=False)
-        return self._losses(self.network, [examples[i] for i in chosen])
+        drawn = rng.choice(len(examples), min(_DRAWN, len(examples)), replace=False)
+        by_length = sorted((examples[i] for i in drawn), key=lambda e: len(e.tokens))
+        first = int(rng.integers(0, max(len(by_length) - _SENTENCES, 0) + 1))
+        return self._losses(self.network, by_length[first : first + _SENTENCES])
 
     def validate(self, network: nn.Module, examples: Sequence[Example]) -> dict[str, float]:
         """See `Task`."""
