@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from utterd.engine.frontend.stream import TextStream
+from utterd.engine.frontend.stream import Piece, TextStream
 
 Key = tuple[str, str]
-Pieces = list[tuple[int, str]]
+Pieces = list[Piece]
 
 
 @dataclass(slots=True)

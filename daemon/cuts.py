@@ -19,10 +19,11 @@ class Cut:
     then: Literal["cancelled", "displaced", "dropped", "failed"]
     reason: str = ""
     failure: events.Failed | None = None
-    deadline_ns: int = 0
+    cut_ns: int = 0
+    """When it was cut."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Ticket:
     """A command that is answered when all it cut is silent."""
 
@@ -47,13 +48,13 @@ class Cuts:
 
     def begin(self, cut: Cut, now_ns: int) -> None:
         """A generation was cut."""
-        cut.deadline_ns = now_ns + SETTLE_NS
+        cut.cut_ns = now_ns
         self.settling[cut.utterance.generation] = cut
 
     def replace(self, cut: Cut) -> None:
         """Something else becomes of an utterance that settles already."""
         generation = cut.utterance.generation
-        cut.deadline_ns = self.settling[generation].deadline_ns
+        cut.cut_ns = self.settling[generation].cut_ns
         self.settling[generation] = cut
 
     def take(self, generation: int) -> Cut | None:
@@ -61,9 +62,9 @@ class Cuts:
         return self.settling.pop(generation, None)
 
     def ticket(self, generations: set[int], cancelled: int) -> Ticket:
-        """Ask for an answer when these generations are silent."""
+        """Ask for an answer when these generations, and all that settle already, are silent."""
         self._number += 1
-        ticket = Ticket(self._number, generations, cancelled)
+        ticket = Ticket(self._number, generations | self.settling.keys(), cancelled)
         self._tickets.append(ticket)
         return ticket
 
@@ -83,8 +84,8 @@ class Cuts:
 
     def deadlines_ns(self) -> list[int]:
         """When each is given up waiting for."""
-        return [cut.deadline_ns for cut in self.settling.values()]
+        return [cut.cut_ns + SETTLE_NS for cut in self.settling.values()]
 
     def overdue(self, now_ns: int) -> list[int]:
         """Generations of which the player has said nothing in time."""
-        return [g for g, cut in self.settling.items() if cut.deadline_ns <= now_ns]
+        return [g for g, cut in self.settling.items() if cut.cut_ns + SETTLE_NS <= now_ns]

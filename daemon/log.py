@@ -16,7 +16,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        fields = " ".join(f"{key}={value}" for key, value in extra_of(record).items())
+        fields = " ".join(f"{key}={_shown(value)}" for key, value in extra_of(record).items())
         line = f"{record.levelname.lower()} {record.name}: {record.getMessage()} {fields}".rstrip()
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
@@ -34,7 +34,14 @@ class JsonFormatter(logging.Formatter):
         } | extra_of(record)
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(entry).decode()
+        return msgspec.json.encode(entry, enc_hook=str).decode()
+
+
+def _shown(value: object) -> str:
+    """In quotes where it would not read as one word: clients choose their names and ids."""
+    text = str(value)
+    plain = text.isprintable() and not set(text) & {" ", '"', "="}
+    return text if text and plain else msgspec.json.encode(text).decode()
 
 
 def extra_of(record: logging.LogRecord) -> dict[str, Any]:

@@ -28,9 +28,11 @@ class Publisher:
 
         An event never overtakes an earlier one of its utterance.
         """
+        now_ns = time.monotonic_ns()
+        self.release(now_ns)
         key = (event.client, event.id)
         at_ns = max(at_ns, self._latest.get(key, 0))
-        if at_ns <= time.monotonic_ns():
+        if at_ns <= now_ns:
             self._now(event)
             return
         self._entered += 1

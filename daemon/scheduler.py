@@ -4,6 +4,7 @@ Every method takes the time; nothing here waits, sends or reads a clock. What ha
 appended to `out`, which the caller drains after every stimulus.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from utterd.daemon.records import Records
 from utterd.daemon.utterance import LIVING, ON_ITS_WAY, Priority, State, Stimulus, Utterance
 from utterd.daemon.way import RETRIES, Way
 from utterd.engine import messages as engine
+from utterd.engine.frontend.stream import Piece
 
 WORKER_STAGES = ("started_synthesis", "phonemes", "encoded", "first_chunk", "first_written")
 
@@ -32,6 +34,7 @@ class Scheduler:
         stream_flush_ns: an open text that gets no token for so long is spoken as far as it has
             come.
         stream_end_ns: an open text that gets no token for so long is complete.
+        written: looks up the generation and position up to which the ring holds samples.
     """
 
     def __init__(
@@ -40,11 +43,13 @@ class Scheduler:
         max_characters: int = 20_000,
         stream_flush_ns: int = 300_000_000,
         stream_end_ns: int = 30_000_000_000,
+        written: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         self.max_waiting = max_waiting
         self.max_characters = max_characters
         self.out: list[Instruction] = []
         self.paused = False
+        self._written = written
         self.waiting: list[Utterance] = []
         """In the order in which they will speak."""
         self.records = Records()
@@ -87,7 +92,7 @@ class Scheduler:
         utterance = Utterance(
             command=command,
             client=client,
-            id=command.id or f"u{self._order}",
+            id=command.id or self._free_id(client),
             voice=voice[0],
             speaker=voice[1],
             order=self._order,
@@ -110,13 +115,16 @@ class Scheduler:
         self._known[utterance.key] = utterance
         self.records.spoke(client, command)
         for other in superseded:
-            self._drop(other, "superseded", now_ns)
+            if other.started:  # and displaced since: it was heard in part
+                self._cancel(other, "superseded", now_ns)
+            else:
+                self._drop(other, "superseded", now_ns)
         for other in leaving:
             self._cancel(other, "flushed" if command.queue == "flush" else "replaced", now_ns)
         if command.more:
             utterance.pieces = self._arriving.begin(utterance.key, command.text, now_ns)
         else:
-            utterance.pieces = [(0, command.text)]
+            utterance.pieces = [Piece(command.text, 0)]
         self._make_way(utterance, now_ns)
         self._enqueue(utterance)
         ahead = self.waiting.index(utterance) + len(self._way.on_way)
@@ -195,8 +203,8 @@ class Scheduler:
     def close(self, now_ns: int) -> None:
         """Cancel everything at once: the daemon ends."""
         self._silence(self.living, "shutdown", now_ns)
-        for generation in list(self._cuts.settling):
-            self._settle(generation, 0, 0)
+        for generation, cut in list(self._cuts.settling.items()):
+            self._settle(generation, cut.utterance.position_at(cut.cut_ns), 0)
 
     # ---- the worker's side ----
 
@@ -223,10 +231,13 @@ class Scheduler:
         self._dispatch()
 
     def voice_broken(self, voice: str, message: str, now_ns: int) -> None:
-        """A voice can't be loaded: what waits for it fails."""
+        """A voice can't be loaded, or its worker gave up: what still needs it fails."""
         failure = events.Failed(code="unavailable", message=message, recoverable=True)
-        for utterance in [u for u in self.living if u.voice == voice]:
-            self._fail(utterance, failure, now_ns)
+        for utterance in self.living:
+            is_written = utterance in self._way.on_way and not self._way.writes(utterance)
+            if utterance.voice == voice and not is_written:
+                self._fail(utterance, failure, now_ns)
+        self._way.worker_lost(voice, (0, 0))
         self._dispatch()
 
     def worker_said(self, message: engine.FromWorker, now_ns: int) -> None:
@@ -263,6 +274,8 @@ class Scheduler:
     def player_said(self, message: audio.FromPlayer, now_ns: int) -> None:
         """Take a message of the player about a generation."""
         utterance = self._way.current(getattr(message, "generation", 0))
+        if utterance is not None:
+            self._has_begun(utterance, now_ns)
         match message:
             case audio.Started() if utterance:
                 self._sounds(utterance, message)
@@ -273,9 +286,22 @@ class Scheduler:
                 self._runs_dry(utterance, message)
             case audio.Ended() if utterance:
                 self._ends(utterance, message, now_ns)
+            case audio.Ended():
+                self._ended_though_cut(message, now_ns)
             case audio.Dropped():
                 self._settle(message.generation, message.samples, message.silent_ns)
-                self._dispatch()
+        self._dispatch()
+
+    def device_lost(self, now_ns: int) -> None:
+        """Nothing sounds any more; what did stands still until its next anchor."""
+        for utterance in self._way.on_way:
+            utterance.stand_still(utterance.position_at(now_ns))
+
+    def ring_played(self, now_ns: int) -> None:
+        """A new player found an empty ring: its predecessor played all that was written."""
+        while self._way.on_way and not self._way.writes(self._way.on_way[0]):
+            self._ends_untold(self._way.on_way[0], now_ns)
+        self._dispatch()
 
     # ---- time ----
 
@@ -290,8 +316,8 @@ class Scheduler:
     def tick(self, now_ns: int) -> None:
         """Do what has become due: words, expiry, texts that stopped arriving, silent players."""
         for generation in self._cuts.overdue(now_ns):
-            utterance = self._cuts.settling[generation].utterance
-            self._settle(generation, utterance.position_at(now_ns), 0)
+            cut = self._cuts.settling[generation]
+            self._settle(generation, cut.utterance.position_at(cut.cut_ns), 0)
         for utterance in [u for u in self.living if u.may_expire]:
             if utterance.deadline_ns <= now_ns:
                 self._drop(utterance, "expired", now_ns)
@@ -311,6 +337,11 @@ class Scheduler:
         return self._way.on_way
 
     @property
+    def fence(self) -> int:
+        """The lowest generation that may still sound."""
+        return self._way.fence
+
+    @property
     def living(self) -> list[Utterance]:
         """All that live: on their way first, then waiting, in order."""
         return [*self._way.on_way, *self.waiting]
@@ -321,7 +352,9 @@ class Scheduler:
 
     def needs(self, voice: str) -> bool:
         """Whether a voice's worker has speech to make, or will have next."""
-        return self._way.needs(voice) or any(u.voice == voice for u in self.waiting)
+        return self._way.needs(voice) or any(
+            u.voice == voice and not self._is_held(u) for u in self.waiting
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """The queue as `status` shows it."""
@@ -346,6 +379,11 @@ class Scheduler:
             )
         if command.more and command.format == "ssml":
             raise ProtocolError("bad_request", "SSML can't arrive in pieces", "more")
+
+    def _free_id(self, client: str) -> str:
+        while (client, f"u{self._order}") in self._known:
+            self._order += 1
+        return f"u{self._order}"
 
     def _superseded_by(self, utterance: Utterance) -> list[Utterance]:
         """Waiting utterances with the same key."""
@@ -406,7 +444,7 @@ class Scheduler:
         pieces = self._arriving.finish(utterance.key)
         utterance.closed = True
         if not utterance.pieces and not pieces:
-            pieces = [(0, "")]
+            pieces = [Piece("", 0)]
         self._extend(utterance, pieces)
 
     def _extend(self, utterance: Utterance, pieces: Pieces) -> None:
@@ -429,11 +467,20 @@ class Scheduler:
 
     def _next(self) -> Utterance | None:
         for utterance in self.waiting:
-            if self.paused and utterance.priority is not Priority.important:
+            # One that settles comes back in a moment, and nothing may pass it.
+            if self._is_held(utterance) or utterance.settling:
                 return None
-            if not utterance.settling and utterance.pieces:
+            if utterance.pieces:
                 return utterance
         return None
+
+    def _is_held(self, utterance: Utterance) -> bool:
+        return self.paused and utterance.priority is not Priority.important
+
+    def _has_begun(self, utterance: Utterance, now_ns: int) -> None:
+        """The ring keeps its order: what was before it is over, even if a lost player told not."""
+        while self._way.on_way[0] is not utterance:
+            self._ends_untold(self._way.on_way[0], now_ns)
 
     def _sounds(self, utterance: Utterance, message: audio.Started) -> None:
         if utterance.state is not State.DISPATCHED:
@@ -451,7 +498,7 @@ class Scheduler:
 
     def _runs_dry(self, utterance: Utterance, message: audio.Underrun) -> None:
         if message.missing_ms:
-            utterance.anchor = None
+            utterance.stand_still(message.position)
         if utterance.closed:  # else it is the text that is late, not the samples
             self._emit(
                 utterance, events.Underrun(missing_ms=message.missing_ms, count=message.count)
@@ -464,9 +511,12 @@ class Scheduler:
 
     def _ends(self, utterance: Utterance, message: audio.Ended, now_ns: int) -> None:
         self._cue(utterance, max(now_ns, message.dac_ns))
+        if utterance.state in ON_ITS_WAY:
+            self._way.leave(utterance)
+        else:
+            self.waiting.remove(utterance)
         utterance.apply(Stimulus.FINISH)
         utterance.stages["last_sound"] = message.dac_ns
-        self._way.leave(utterance)
         ended = events.Ended(
             dac_ns=message.dac_ns,
             played_ms=utterance.played_ms(message.samples),
@@ -474,7 +524,21 @@ class Scheduler:
             durations_ms=utterance.durations_ms(),
         )
         self._terminal(utterance, ended, message.dac_ns)
-        self._dispatch()
+
+    def _ends_untold(self, utterance: Utterance, now_ns: int) -> None:
+        """It was heard to its end, but the player died before it said so."""
+        ended = audio.Ended(utterance.generation, utterance.known_samples, now_ns)
+        self._ends(utterance, ended, now_ns)
+
+    def _ended_though_cut(self, message: audio.Ended, now_ns: int) -> None:
+        """Its last sample was with the device already when it was cut."""
+        cut = self._cuts.settling.get(message.generation)
+        if cut is not None and cut.then == "displaced":
+            self._cuts.take(message.generation)
+            self._ends(cut.utterance, message, now_ns)
+            self._cuts.silent(message.generation, message.dac_ns)
+        else:
+            self._settle(message.generation, message.samples, message.dac_ns)
 
     # ---- cutting ----
 
@@ -508,7 +572,7 @@ class Scheduler:
         if utterance.settling:  # displaced just now: the player's word is waited for all the same
             self._cuts.replace(cut)
         else:
-            self._conclude(cut, utterance.resume_at, utterance.earlier_ms, 0)
+            self._conclude(cut, utterance.earlier_heard, utterance.earlier_ms, 0)
 
     def _displace(self, utterance: Utterance, reason: str, now_ns: int) -> None:
         """Cut an utterance on its way that will go on later, if it may."""
@@ -526,7 +590,8 @@ class Scheduler:
         self.out.append(Revoke(utterance.generation))
         self._way.leave(utterance)
         self._cuts.begin(cut, now_ns)
-        if not utterance.in_ring:
+        # Its first samples may be in the ring before its worker's word of it comes.
+        if not utterance.in_ring and self._written()[0] != utterance.generation:
             self._settle(utterance.generation, 0, 0)
 
     def _settle(self, generation: int, samples: int, silent_ns: int) -> None:
@@ -546,11 +611,10 @@ class Scheduler:
         """A displaced utterance may be dispatched again, from the clause it was in."""
         utterance = cut.utterance
         utterance.settling = False
-        segment = utterance.segment_at(samples) if samples > 0 else None
-        if segment is not None:
-            utterance.earlier_ms = utterance.played_ms(samples)
-            restart = utterance.command.on_interrupt == "restart" and cut.reason == "displaced"
-            utterance.resume_at = 0 if restart else segment.start
+        restart = utterance.command.on_interrupt == "restart" and cut.reason == "displaced"
+        utterance.resume_at = 0 if restart else utterance.resumes_from(samples)
+        utterance.earlier_ms = utterance.played_ms(samples)
+        utterance.earlier_heard = heard
         if utterance.started:
             self._emit(utterance, events.Paused(reason=cut.reason, heard_characters=heard))
 

@@ -11,6 +11,8 @@ log = logging.getLogger("supervisor")
 
 BACK_OFF_S = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 """Waits before the first, second, ... restart in a row; the last one repeats."""
+EXIT_S = 0.05
+"""A child that closed its channel is about to exit; its exit code says more than a kill's."""
 STABLE_S = 30.0
 """A child that lived so long starts again without delay."""
 
@@ -75,6 +77,7 @@ TRANSITIONS: dict[tuple[State, Stimulus], State] = {
     (State.STARTING, Stimulus.LOST): State.WAITING,
     (State.READY, Stimulus.LOST): State.WAITING,
     (State.STARTING, Stimulus.BREAK): State.BROKEN,
+    (State.READY, Stimulus.BREAK): State.BROKEN,
     (State.BROKEN, Stimulus.LOST): State.BROKEN,
     (State.STOPPED, Stimulus.STOP): State.STOPPED,
     (State.STARTING, Stimulus.STOP): State.STOPPED,
@@ -133,7 +136,11 @@ class Child:
         self._started_at = time.monotonic()
         self.heard_ns = time.monotonic_ns()
         self._reason = ""
-        self._client = self._spawn()
+        try:
+            self._client = self._spawn()
+        except OSError as error:
+            self._life_ended(f"it can't be started: {error.strerror}")
+            return
         log.info("started", extra={"child": self.name, "pid": self._client.pid})
         loop.add_reader(self._client.fileno(), self._readable)
         self._timer = loop.call_later(self._ready_timeout_s, self._too_late)
@@ -144,13 +151,14 @@ class Child:
         self._cancel_timer()
 
     def broken(self) -> None:
-        """It can't work, and says so itself."""
+        """It can't work, and says so itself: this life is over, and no other follows by itself."""
         self._apply(Stimulus.BREAK)
+        self._lost()
 
     def send(self, message: Any) -> None:  # noqa: ANN401
         """Send a message to its current life; dropped if it has none (its loss will be told)."""
         if self._client is not None:
-            self._client.send(message)
+            self._tell(self._client, message)
 
     def kill(self, reason: str) -> None:
         """End its life; the next begins after the back-off."""
@@ -166,28 +174,43 @@ class Child:
         client, self._client = self._client, None
         if client is not None:
             asyncio.get_running_loop().remove_reader(client.fileno())
-            client.send(message)
+            self._tell(client, message)
             client.close(timeout_s)
 
+    def _tell(self, client: Client, message: Any) -> None:  # noqa: ANN401
+        try:
+            client.send(message)
+        except BlockingIOError:
+            log.warning("killed", extra={"child": self.name, "reason": "it takes no messages"})
+            self._reason = "it takes no messages"
+            client.kill()
+
     def _readable(self) -> None:
-        if self._client is None:
+        client = self._client
+        if client is None:
             return
         try:
-            for message in self._client.receive():
-                self.heard_ns = time.monotonic_ns()
-                self._on_message(message)
+            messages = client.receive()
         except EOFError:
             self._lost()
+            return
+        self.heard_ns = time.monotonic_ns()
+        for message in messages:
+            if self._client is client:  # else this life ended by what it said before
+                self._on_message(message)
 
     def _lost(self) -> None:
         client, self._client = self._client, None
         if client is None:
             return
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(client.fileno())
-        code = client.close(0.0)
+        asyncio.get_running_loop().remove_reader(client.fileno())
+        code = client.close(EXIT_S)
         reason = self._reason or (f"signal {-code}" if code < 0 else f"exit code {code}")
-        log.warning("ended", extra={"child": self.name, "pid": client.pid, "reason": reason})
+        self._life_ended(reason)
+
+    def _life_ended(self, reason: str) -> None:
+        log.warning("ended", extra={"child": self.name, "reason": reason})
+        loop = asyncio.get_running_loop()
         self._cancel_timer()
         self._apply(Stimulus.LOST)
         stable = time.monotonic() - self._started_at > STABLE_S

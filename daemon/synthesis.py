@@ -16,7 +16,7 @@ BASE = 1 << 62
 """Generations of jobs begin here: they never meet the fence, which counts utterances."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Job:
     """One request for samples."""
 
@@ -31,7 +31,6 @@ class Job:
     sample_rate: int = 0
     chunks: list[bytes] = field(default_factory=list)
     skipped: list[engine.Skipped] = field(default_factory=list)
-    sent_to_worker: bool = False
     retries: int = 0
     first_ns: int = 0
 
@@ -122,9 +121,7 @@ class Desk:
                 )
                 job.reply(head, b"".join(job.chunks))
             case engine.Failed():
-                self._fail(
-                    job, "internal" if message.code == "internal" else message.code, message.message
-                )
+                self._fail(job, message.code, message.message)
 
     def worker_lost(self, voice: str) -> None:
         """A worker died: its job is tried once more, unless samples were sent already."""
@@ -141,7 +138,9 @@ class Desk:
         self._waiting.appendleft(job)
 
     def voice_broken(self, voice: str, message: str) -> None:
-        """A voice can't be loaded: what waits for it fails."""
+        """A voice can't be loaded, or its worker gave up: what needs it fails."""
+        if (busy := self._busy.get(voice)) is not None:
+            self._fail(busy, "unavailable", message)
         for job in [job for job in self._waiting if job.voice == voice]:
             self._waiting.remove(job)
             self._fail(job, "unavailable", message)

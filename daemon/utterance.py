@@ -10,6 +10,7 @@ import msgspec
 from utterd.daemon import events
 from utterd.daemon.protocol import Speak
 from utterd.engine import messages as engine
+from utterd.engine.frontend.stream import Piece
 
 
 class Priority(IntEnum):
@@ -52,6 +53,8 @@ TRANSITIONS: dict[tuple[State, Stimulus], State] = {
     (State.WAITING, Stimulus.CANCEL): State.CANCELLED,
     (State.WAITING, Stimulus.FAIL): State.FAILED,
     (State.WAITING, Stimulus.DROP): State.DROPPED,
+    # Displaced when its last sample was with the device already.
+    (State.WAITING, Stimulus.FINISH): State.ENDED,
     (State.DISPATCHED, Stimulus.SOUND): State.SPEAKING,
     (State.DISPATCHED, Stimulus.DISPLACE): State.WAITING,
     (State.DISPATCHED, Stimulus.FINISH): State.ENDED,
@@ -85,7 +88,7 @@ class TransitionError(RuntimeError):
     """A stimulus that the state does not allow."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Utterance:
     """One request to speak, from `accepted` to its terminal event."""
 
@@ -111,8 +114,8 @@ class Utterance:
     """What has arrived of it."""
     closed: bool = False
     """Nothing more will arrive."""
-    pieces: list[tuple[int, str]] = field(default_factory=list)
-    """Text that may be spoken, by its character offset."""
+    pieces: list[Piece] = field(default_factory=list)
+    """Text that may be spoken."""
 
     generation: int = 0
     """Of the current start; 0 while it has none. What follows is of this generation."""
@@ -120,6 +123,8 @@ class Utterance:
     """Character offset from which this start speaks."""
     earlier_ms: float = 0.0
     """Played in earlier generations."""
+    earlier_heard: int = 0
+    """Characters heard in earlier generations."""
     fed: int = 0
     """Pieces that the worker has."""
     final_sent: bool = False
@@ -127,7 +132,9 @@ class Utterance:
     cues: list[tuple[int, events.Event]] = field(default_factory=list)
     """Words and marks still to come, by sample position."""
     anchor: tuple[int, int] | None = None
-    """A sample position and when it reaches the DAC."""
+    """A sample position and when it reaches the DAC; None while it can't be told."""
+    stands_at: int = 0
+    """Where its sound stopped, while there is no anchor."""
     in_ring: bool = False
     """Samples of it may have reached the player."""
 
@@ -176,7 +183,7 @@ class Utterance:
         self.generation = generation
         self.segments = []
         self.cues = []
-        self.anchor = None
+        self.stand_still(0)
         self.in_ring = False
         self._rewind(self.resume_at, position=0)
         self.written_to = 0
@@ -192,8 +199,8 @@ class Utterance:
         self.restart_position = position
         self.final_sent = False
         self.fed = 0
-        for number, (start, _) in enumerate(self.pieces):
-            if start <= offset:
+        for number, piece in enumerate(self.pieces):
+            if piece.offset <= offset:
                 self.fed = number
 
     def learn(self, segment: engine.Segment) -> None:
@@ -217,13 +224,22 @@ class Utterance:
             return 0
         return self.anchor[1] + (position - self.anchor[0]) * 1_000_000_000 // self.sample_rate
 
+    def stand_still(self, position: int) -> None:
+        """Its sound stopped, and when it goes on can't be told until the next anchor."""
+        self.anchor = None
+        self.stands_at = position
+
     def position_at(self, now_ns: int) -> int:
         """The sample at the DAC now, as far as can be told."""
         if self.anchor is None or not self.sample_rate or not self.segments:
-            return 0
+            return self.stands_at
         passed = (now_ns - self.anchor[1]) * self.sample_rate // 1_000_000_000
-        end = self.segments[-1].position + self.segments[-1].samples
-        return max(0, min(self.anchor[0] + passed, end))
+        return max(0, min(self.anchor[0] + passed, self.known_samples))
+
+    @property
+    def known_samples(self) -> int:
+        """Samples of this generation that the worker has told of."""
+        return self.segments[-1].position + self.segments[-1].samples if self.segments else 0
 
     def next_cue_ns(self) -> int:
         """When the next word or mark sounds; 0 if there is none or it can't be told yet."""
@@ -244,9 +260,18 @@ class Utterance:
         """Characters up to the end of the last word that had begun by sample `position`."""
         segment = self.segment_at(position) if position > 0 else None
         if segment is None:
-            return self.resume_at
+            return self.earlier_heard
         begun = [word for word in segment.words if word.position < position]
-        return begun[-1].end if begun else segment.start
+        return max(self.earlier_heard, begun[-1].end if begun else segment.start)
+
+    def resumes_from(self, position: int) -> int:
+        """Character from which to go on if it is cut at `position`: the clause it is in."""
+        segment = self.segment_at(position) if position > 0 else None
+        if segment is None:
+            return self.resume_at
+        # Behind the last segment that is known, the next one sounds and has not been told of yet.
+        is_over = position >= segment.position + segment.samples
+        return segment.end if is_over else segment.start
 
     def played_ms(self, samples: int) -> float:
         """Sound heard in all generations, if `samples` of the current one were."""

@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from utterd.daemon.instructions import Instruction, Send
 from utterd.daemon.utterance import ON_ITS_WAY, Utterance
 from utterd.engine import messages as engine
+from utterd.engine.frontend.stream import Piece
 
+REVOKED_SLOTS = 256
+"""Generations in a row of which the ring remembers whether they are revoked."""
 LOOK_AHEAD = 4
 """Utterances that may be in the ring or on their way to it at once."""
 RETRIES = 1
@@ -38,11 +41,18 @@ class Way:
         with nothing left to write. A worker abandons a dropped generation at its next chunk and
         then takes its next message, so its own dropped work need not be waited for.
         """
-        return len(self.on_way) < LOOK_AHEAD and all(
+        if len(self.on_way) >= LOOK_AHEAD or self._generation + 1 - self.fence >= REVOKED_SLOTS:
+            return False
+        return all(
             other.voice == utterance.voice
             and (other.generation != generation or other.state not in ON_ITS_WAY)
             for generation, other in self._writing.items()
         )
+
+    @property
+    def fence(self) -> int:
+        """The lowest generation that may still sound."""
+        return self.on_way[0].generation if self.on_way else self._generation + 1
 
     def begin(self, utterance: Utterance) -> None:
         """Give an utterance to its worker as a new generation."""
@@ -60,15 +70,15 @@ class Way:
         command = utterance.command
         pieces = utterance.pieces[utterance.fed :]
         if not pieces and utterance.closed and not utterance.final_sent:
-            pieces = [(len(utterance.text), "")]
-        for number, (offset, text) in enumerate(pieces, start=1):
+            pieces = [Piece("", len(utterance.text))]
+        for number, piece in enumerate(pieces, start=1):
             final = utterance.closed and number == len(pieces)
             utterance.final_sent = utterance.final_sent or final
             message = engine.Say(
                 generation=utterance.generation,
                 utterance=utterance.id,
-                text=text,
-                offset=offset,
+                text=piece.text,
+                offset=piece.offset,
                 final=final,
                 begin=utterance.speak_from,
                 position=utterance.restart_position,
@@ -100,6 +110,10 @@ class Way:
         if utterance in self._orphans:
             self._orphans.remove(utterance)
             self._writing.pop(utterance.generation, None)
+
+    def writes(self, utterance: Utterance) -> bool:
+        """Whether its worker still has something of it to write."""
+        return self._writing.get(utterance.generation) is utterance
 
     def needs(self, voice: str) -> bool:
         """Whether a voice's worker has something to write."""
