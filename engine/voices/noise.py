@@ -4,9 +4,14 @@ A VITS graph draws its noise anew at every run. Then no result can be cached, no
 taken up by another worker in its middle, and nothing heard can be compared with anything made.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 TABLE = 192 * 1024
 """Values of noise; longer tensors repeat them (after 1,024 frames of 192 channels)."""
@@ -24,7 +29,7 @@ def freeze_noise(model: onnx.ModelProto) -> int:
     if not dice:
         return 0
     table = np.random.default_rng(SEED).standard_normal(TABLE).astype(np.float32)
-    constants = {
+    constants: dict[str, NDArray[Any]] = {
         "noise/table": table,
         "noise/length": np.array(TABLE, np.int64),
         "noise/zero": np.array(0, np.int64),
@@ -50,10 +55,10 @@ def _lookup(node: onnx.NodeProto, name: str) -> list[onnx.NodeProto]:
     scale = float(settings.get("scale", 1.0))
     mean = float(settings.get("mean", 0.0))
 
-    def make(kind: str, inputs: list[str], output: str, **attributes: object) -> onnx.NodeProto:
+    def make(kind: str, inputs: list[str], output: str, **attributes: Any) -> onnx.NodeProto:  # noqa: ANN401
         return helper.make_node(kind, inputs, [output], name=f"{output}/{kind}", **attributes)
 
-    nodes = [
+    return [
         make("Shape", [node.input[0]], f"{name}/shape"),
         make("ReduceProd", [f"{name}/shape"], f"{name}/size", keepdims=0),
         make("Range", ["noise/zero", f"{name}/size", "noise/one"], f"{name}/range"),
@@ -65,4 +70,3 @@ def _lookup(node: onnx.NodeProto, name: str) -> list[onnx.NodeProto]:
         make("Constant", [], f"{name}/mean", value_float=mean),
         make("Add", [f"{name}/scaled", f"{name}/mean"], node.output[0]),
     ]
-    return nodes

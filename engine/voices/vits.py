@@ -17,6 +17,10 @@ from utterd.engine.voices.package import VoicePackage
 from utterd.engine.voices.piper_config import read_config
 from utterd.engine.voices.whole import WholeSpeech
 
+DURATIONS = "utterd/frames"
+RATE = "utterd/rate"
+"""Tensors that `voices add` puts into the graph: frames of every phoneme, a factor on the speed."""
+
 _CLAUSE = re.compile(r"([^,.;:!?，。；：！？、]*)([,.;:!?，。；：！？、]*)")
 _ASCII_MARKS = str.maketrans("，。；：！？、", ",.;:!?,")
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
@@ -36,8 +40,10 @@ class Vits:
         self._config = read_config(package.path("config.json"))
         self._speaker = speaker
         self._graph = runtime.load(package.path("model.onnx"), threads)
-        # What `voices add` brought out of the graph is its second output.
-        self._outputs = self._graph.outputs[: 2 if manifest.timings == "exact" else 1]
+        self._outputs = [self._graph.outputs[0]]
+        self._timed = RATE in self._graph.inputs
+        if self._timed:
+            self._outputs.append(DURATIONS)
 
     @property
     def network_ns(self) -> int:
@@ -87,12 +93,14 @@ class Vits:
         firsts.append(len(ids))
         ids += known["$"]
         scales = self._config.inference
-        length = scales.length_scale / controls.rate
+        length = scales.length_scale / (1.0 if self._timed else controls.rate)
         feeds: dict[str, NDArray[np.generic]] = {
             "input": np.array([ids], np.int64),
             "input_lengths": np.array([len(ids)], np.int64),
             "scales": np.array([scales.noise_scale, length, scales.noise_w], np.float32),
         }
+        if self._timed:
+            feeds[RATE] = np.array([controls.rate], np.float32)
         if "sid" in self._graph.inputs:
             speaker = controls.speaker or self._speaker
             feeds["sid"] = np.array([self._config.speaker_id_map.get(speaker, 0)], np.int64)
