@@ -55,12 +55,12 @@ def _ends_here(text: str, i: int, *, final: bool) -> bool:
     before = text[i - 1] if i else ""
     if c in "!?;":
         return c != ";" or not re.search(r"&[#\w]{1,8}$", text[max(0, i - 9) : i])
-    if following.isdigit() and (before.isdigit() or c == "."):
+    if following.isdecimal() and (before.isdecimal() or c == "."):
         return False
     if c == ".":
         if _ABBREVIATION.search(text[max(0, i - 12) : i]):
             return False
-        if before.isdigit() and re.search(r"(?:^|\n)\s*\d{1,2}$", text[max(0, i - 4) : i]):
+        if before.isdecimal() and re.search(r"(?:^|\n)\s*\d{1,2}$", text[max(0, i - 4) : i]):
             return False
         if following in " \n\t" + _CLOSING:
             rest = text[i + 1 :].lstrip(" \t" + _CLOSING)
@@ -70,4 +70,4 @@ def _ends_here(text: str, i: int, *, final: bool) -> bool:
         return following != "/" and not (
             before.isascii() and before.isalnum() and following.isascii() and following.isalnum()
         )
-    return not (before.isdigit() and following.isdigit())
+    return not (before.isdecimal() and following.isdecimal())

@@ -44,7 +44,8 @@ def clean(mapped: Mapped) -> tuple[Mapped, list[Skipped]]:
         while end < len(text) and unicodedata.combining(text[end]) and text[end] != "\u20e3":
             end += 1
         last = end
-        new = _form(text[i:end])
+        # 々 stands for the character before it.
+        new = text[i - 1] if text[i] == "々" and i else _form(text[i:end])
         if new is None:
             start, stop = mapped.span(i, end)
             skipped.append(Skipped(start, stop, text[i:end], "cannot be spoken"))
@@ -66,7 +67,7 @@ def _form(cluster: str) -> str | None:
         return None
     if category == "Cc":
         return " "
-    if c in _KEPT_FORMS or category == "Nl":
+    if c in _KEPT_FORMS or category == "Nl" or "\u2460" <= c <= "\u2473" or "\u2776" <= c <= "\u277f":
         return cluster
     if category == "So":
         form = unicodedata.normalize("NFKC", c)

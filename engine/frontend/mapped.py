@@ -77,9 +77,9 @@ def _goes_with(old: str, new: str) -> bool:
     """Tell whether each character of `new` stands for the one at its place in `old`."""
     return len(old) == len(new) and all(
         a == b
-        or (a.isdigit() and b in "零一二三四五六七八九幺两")
+        or (a.isdecimal() and b in "零一二三四五六七八九幺两")
         or (a == "." and b == "点")
-        or a.isascii() == b.isascii() == (not a.isdigit() and a.isascii())
+        or a.isascii() == b.isascii() == (not a.isdecimal() and a.isascii())
         for a, b in zip(old, new, strict=True)
     )
 

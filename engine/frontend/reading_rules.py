@@ -115,10 +115,16 @@ def _di_ground(context: Context, i: int) -> str | None:
         return "di4"
     before, after = context.tag(n - 1), context.tag(n + 1)
     word = context.word(n - 1)
-    manner = before.startswith(("d", "a", "z", "i", "l", "o")) or word[-2:-1] == word[-1:] != ""
-    if context.at(i - 1) in ("性", "般", "样", "然") or (word in ("一步步", "逐步", "一点点")):
-        manner = True
-    if manner and after.startswith(("v", "d", "p", "a", "z", "i", "l", "m")):
+    doubled = len(word) > 1 and (word[-2] == word[-1] or word[0] == word[1])
+    manner = (
+        doubled
+        or before.startswith(("d", "a", "z", "i", "l", "o", "b"))
+        or word == context.word(n - 2) != ""
+        or context.at(i - 1) in ("性", "般", "样", "然")
+        or word in ("逐步", "一点点")
+    )
+    acts = after.startswith(("v", "d", "p", "a", "z", "i", "l", "m")) or (doubled and after)
+    if manner and acts:
         return "de5"
     return "di4"
 
@@ -207,7 +213,7 @@ def _measured(long_form: str, grown: str) -> Callable[[Context, int], str | None
 def _hang(context: Context, i: int) -> str | None:
     """行: hang2 counted."""
     if _in(NUMERALS + "这那每几第", context.at(i - 1)) and _in(
-        "字文代诗泪数话，。、的", context.at(i + 1) or "。"
+        "字文代诗泪数话白热树，。、的", context.at(i + 1) or "。"
     ):
         return "hang2"
     return None

@@ -318,7 +318,7 @@ def _characters(content: Mapped) -> Mapped:
     parts = []
     for i, c in enumerate(content.text):
         parts.append(
-            code(content, i, i + 1) if c.isascii() and c.isdigit() else content.piece(i, i + 1)
+            code(content, i, i + 1) if c.isascii() and c.isdecimal() else content.piece(i, i + 1)
         )
         if c.isascii() and c.isalpha() and i + 1 < len(content.text):
             parts.append(content.whole(i, i + 1, " "))
@@ -332,7 +332,7 @@ def _telephone(content: Mapped) -> Mapped:
 
 def _number(content: Mapped) -> Mapped:
     digits = re.sub(r"[,\s]", "", content.text)
-    return content.whole(0, len(content.text), cardinal(digits)) if digits.isdigit() else content
+    return content.whole(0, len(content.text), cardinal(digits)) if digits.isdecimal() else content
 
 
 def _ordinal(content: Mapped) -> Mapped:

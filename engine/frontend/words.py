@@ -18,7 +18,7 @@ def split(text: str) -> list[Token]:
     """Return the words of a text, in order and without gaps."""
     tokens = []
     at = 0
-    for word, tag in rjieba.tag(text):
+    for word, tag in rjieba.tag(text, hmm=False):
         tokens.append(Token(at, at + len(word), tag))
         at += len(word)
     return tokens

@@ -128,9 +128,7 @@ class Bench:
 
     def _poly(self, text: str, wanted: str) -> bool:
         syllables = self.syllables(text)
-        for c, nth, reading, other in re.findall(
-            r"(\S)(?:\[(\d)\])?=(\w+)(?: \((\w+)\))?", wanted
-        ):
+        for c, nth, reading, other in re.findall(r"(\S)(?:\[(\d)\])?=(\w+)(?: \((\w+)\))?", wanted):
             found = [s for s in syllables if c in s.text]
             if found[int(nth or 1) - 1].pinyin not in (reading, other):
                 return False
@@ -259,7 +257,40 @@ def _check(reader: Reader, text: str, *, twice: bool = False) -> None:
         raise SystemExit(f"read otherwise the second time: {text!r}")
 
 
-_PIECES = ["导航到", "3.5", "12:30", "-", "℃", "一", "不", "儿", "http://a.cn/?b=1", "<b>", "**", "😀", "\ud83d", "\u0301", "`", "{", "}", "[", "](", "&lt;", "\u200d", "１", "Ⅳ", "½", "著", "GPT-4o", "$5", "%", "～", "0", "\n", " "]
+_PIECES = [
+    "导航到",
+    "3.5",
+    "12:30",
+    "-",
+    "℃",
+    "一",
+    "不",
+    "儿",
+    "http://a.cn/?b=1",
+    "<b>",
+    "**",
+    "😀",
+    "\ud83d",
+    "\u0301",
+    "`",
+    "{",
+    "}",
+    "[",
+    "](",
+    "&lt;",
+    "\u200d",
+    "１",
+    "Ⅳ",
+    "½",
+    "著",
+    "GPT-4o",
+    "$5",
+    "%",
+    "～",
+    "0",
+    "\n",
+    " ",
+]
 
 
 def _random_text(rng: random.Random) -> str:
@@ -281,7 +312,9 @@ def _random_text(rng: random.Random) -> str:
 
 def main() -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with zh/ and text/")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     parser.add_argument("--errors", action="store_true", help="show what is read otherwise")

@@ -101,13 +101,13 @@ def _plain(match: re.Match[str], mapped: Mapped) -> str:
     before = mapped.text[max(0, match.start() - 1) : match.start()]
     lead = " " if before.isalpha() else ""
     tail = " " if mapped.text[match.end() : match.end() + 1].isalpha() else ""
-    if text.isdigit() and ((text[0] == "0" and len(text) > 1) or len(text) >= 7):
+    if text.isdecimal() and ((text[0] == "0" and len(text) > 1) or len(text) >= 7):
         return lead + numbers.digits(text) + tail
     if re.fullmatch(r"1[1-9]\d\d|20[0-4]\d", text) and not mapped.text[match.end() :].startswith(
         "."
     ):
         return lead + numbers.year(text) + tail
-    if text.isdigit() and len(text) == 3 and lead and not text.endswith("00"):
+    if text.isdecimal() and len(text) == 3 and lead and not text.endswith("00"):
         return lead + numbers.digits(text) + tail
     return lead + numbers.decimal(text) + tail
 

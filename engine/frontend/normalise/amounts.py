@@ -237,7 +237,7 @@ def of(text: str, following: str) -> str:
         return number(text)
     if following.startswith("年级") or following.startswith(("月", "日", "号", "楼", "班", "环")):
         return "二"
-    if following.startswith("两"):
+    if following.startswith(("两", "次方", "维", "进制")):
         return "二"
     return counted(text) if following.startswith(_COUNTED) else "二"
 

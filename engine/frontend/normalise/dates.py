@@ -63,7 +63,7 @@ def _year(match: re.Match[str], mapped: Mapped) -> str | None:
         if year in ("2000", "1000") and re.match("的?历史", behind):
             return None
         return digits(year) + "年"
-    if len(year) == 3:
+    if len(year) in (1, 3):
         return digits(year) + "年" if era else None
     if re.match(
         r"\d{1,2}月|[春夏秋冬]|年?底|年?初|款|版|出生|生人|毕业|入学|入伍|世界杯|奥运", behind
@@ -113,9 +113,9 @@ RULES: list[Rule] = [
     rule(rf"{_EDGE}({_YEAR})年?{RANGE}({_YEAR})(?=年|\)|）|赛季|学年|财年|$|[，。,、])", _years),
     rule(r"(?<!\d)((?:1\d|20)?)(\d0)年代", _decade),
     rule(r"(?<!\d)((?:1\d|20)\d0)[sS]\b", lambda m, t: f"{digits(m.group(1))}年代"),
-    rule(r"(?<!\d)(\d{4}|\d{2,3})年(?!级|代|[个])", _year),
+    rule(r"(?<!\d)(\d{1,4})年(?!级|代|[个])", _year),
     rule(r"(?<!\d)([0-9][05])(?=后(?!天|面|续|悔|来|[,，。\d]|$)|后$|后[，。,])", lambda m, t: _after(m, t)),
-    rule(rf"(?<=[年月日号周]){RANGE}(?=\d)", _to, near="-~～—–－∼〜"),
+    rule(rf"(?<=[年月日号周]){RANGE}(?=[\d一二三四五六七八九十零])", _to, near="-~～—–－∼〜"),
     rule(rf"(?<=[周期][一二三四五六日天]){RANGE}(?=(?:周|星期|礼拜)?[一二三四五六日天])", _to, near="-~～—–－∼〜"),
     rule(r"(?<![\d.])(\d{1,2}\.\d{1,2})(?=劳动|国庆|假期|放假|长假|小长假|晚会|事件|事变|运动(?!鞋))", _day),
 ]  # fmt: skip

@@ -59,7 +59,7 @@ def _roman(text: str) -> int:
 def _sum(match: re.Match[str], mapped: Mapped) -> str:
     out = []
     for part in re.findall(r"[=!<>]=|[\d.,]+|[A-Za-z]+|.", match.group()):
-        if part[0].isdigit():
+        if part[0].isdecimal():
             out.append(number(part) if part.count(".") <= 1 else part)
         elif part in _OPERATORS and (part not in "-−" or out):
             out.append(_OPERATORS[part])
@@ -91,9 +91,9 @@ def _ratio(match: re.Match[str], mapped: Mapped) -> str:
 
 def _power(match: re.Match[str], mapped: Mapped) -> str:
     base, exponent = match.group(1, 2)
-    said = number(base) if base[0].isdigit() else base
+    said = number(base) if base[0].isdecimal() else base
     if exponent in _POWERS:
-        return said + "的" * base[0].isdigit() + _POWERS[exponent]
+        return said + "的" * base[0].isdecimal() + _POWERS[exponent]
     exponent = exponent.lstrip("^{").rstrip("}")
     return f"{said}的{signed(exponent[0], exponent[1:]) if exponent[0] in '-+' else number(exponent)}次方"
 
@@ -108,6 +108,11 @@ def _by(match: re.Match[str], mapped: Mapped) -> str:
 
 def _glyph(match: re.Match[str], mapped: Mapped) -> str:
     return cardinal(str(_GLYPHS[match.group()]))
+
+
+def _circled(match: re.Match[str], mapped: Mapped) -> str:
+    opens = match.start() == 0 or mapped.text[match.start() - 1].isspace()
+    return cardinal(str(_CIRCLED[match.group()])) + "、" * opens
 
 
 _VULGAR = {
@@ -132,7 +137,7 @@ def _vulgar(match: re.Match[str], mapped: Mapped) -> str:
 RULES: list[Rule] = [
     rule(rf"(\d*)([{''.join(_VULGAR)}])", _vulgar, near="".join(_VULGAR)),
     rule(rf"[{''.join(_GLYPHS)}]", _glyph, near="".join(_GLYPHS)),
-    rule(rf"[{''.join(_CIRCLED)}]", lambda m, t: cardinal(str(_CIRCLED[m.group()])), near="".join(_CIRCLED)),
+    rule(rf"[{''.join(_CIRCLED)}]", _circled, near="".join(_CIRCLED)),
     rule(rf"(?<=第){_VALID}(?![A-Za-z])|(?<![A-Za-z]){_VALID}(?=[{_KINDS}])|(?<=[一-鿿])(?:I{{2,3}}|IV|VI{{1,3}}|IX|XI{{1,3}}|XIV|XVI{{0,3}})(?![A-Za-z])",
          lambda m, t: cardinal(str(_roman(m.group()))), near="IVX"),
     rule(r"(?<![\dA-Za-z.])(\d{3,5})\s?[xX×*✕]\s?(\d{3,5})(?![\d.]*\d|\s?[=+÷A-Za-z])", _pixels, near="xX×*✕"),

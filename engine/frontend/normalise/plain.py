@@ -5,7 +5,7 @@ import re
 from utterd.engine.frontend import words
 from utterd.engine.frontend.chinese_numbers import DIGITS, cardinal, digits
 from utterd.engine.frontend.mapped import Mapped
-from utterd.engine.frontend.normalise.amounts import NUMBER, of, signed
+from utterd.engine.frontend.normalise.amounts import COUNTED, NUMBER, of, signed
 from utterd.engine.frontend.normalise.rule import Rule, code, rule
 
 _YEARLY = "款|届|赛季|财年|奥运|冬奥|世界杯|版|春晚|考研|高考|级(?!台)|年度|亚运|欧洲杯|车展|新款|Q[1-4一二三四]|上半年|下半年"
@@ -28,6 +28,16 @@ def _list(match: re.Match[str], mapped: Mapped) -> str:
     return f"{match.group(1)}{cardinal(match.group(2))}、"
 
 
+def _pair(match: re.Match[str], mapped: Mapped) -> str | None:
+    """2、3个: two or three of them."""
+    low, high = int(match.group(1)), int(match.group(2))
+    return ("两" if low == 2 else DIGITS[low]) + DIGITS[high] if high == low + 1 else None
+
+
+def _thousands(match: re.Match[str], mapped: Mapped) -> str:
+    return {"w": "万", "k": "千"}[match.group(1)]
+
+
 def _numbered(match: re.Match[str], mapped: Mapped) -> str:
     return f"第{cardinal(match.group(1))}"
 
@@ -39,14 +49,20 @@ def _between(match: re.Match[str], mapped: Mapped) -> str | None:
 
 
 RULES: list[Rule] = [
-    rule(r"((?:^|\n)\s*[（(]?)(\d{1,2})(?:[.．)）](?!\d)|、)\s*(?=\S)", _list),
+    rule(r"((?:^|\n)\s*)[（(]?(\d{1,2})(?:[.．)）](?!\d)|、)\s*(?=\S)", _list),
     rule(r"(?<![A-Za-z])(?:No\.?|NO\.?|№)\s?(\d+)", _numbered, near="N№"),
     rule(rf"(?<!\d)((?:19|20)\d\d)(?=\s?(?:{_YEARLY}))", lambda m, t: digits(m.group(1))),
     rule(rf"(?<![\dA-Za-z一-鿿)）])([-−+])({NUMBER})", lambda m, t: signed(m.group(1), m.group(2)), near="-−+"),
     rule(rf"(?<=[是为达到于约至了在降升跌涨])([-−])({NUMBER})", lambda m, t: signed(m.group(1), m.group(2)), near="-−"),
+    rule(rf"(?<![\d.、])([1-9])、([1-9])(?=个?(?:{'|'.join(COUNTED)}))(?!、)", _pair),
+    rule(r"(?<![\d.A-Za-z])(\d+)(?:st|nd|rd|th)(?![A-Za-z])", _numbered),
+    rule(r"(?<=\d)([wk])(?![A-Za-z\d])", _thousands, near="wk"),
     rule(NUMBER, _number),
     rule(r"(?<=[零一二三四五六七八九十百千万亿])\+(?!\w)", lambda m, t: "加", near="+"),
     rule(r"(?<=[一-鿿A-Za-z])\s?[&＆]\s?(?=[一-鿿A-Za-z])", lambda m, t: "和", near="&＆"),
+    rule(r"(?<=[一-鿿])[×✕](?=[一-鿿])|(?<=米)[*xX](?=[零一二两三四五六七八九十百])", lambda m, t: "乘", near="×✕*xX"),
+    rule(r"(?<=[他她你我它])/(?=[他她你我它])", lambda m, t: "或", near="/"),
+    rule(r"(?<=[一-鿿])\s?/\s?(?=[一-鿿])", lambda m, t: "、", near="/"),
     rule(r"@(?=[\w一-鿿])", lambda m, t: "艾特", near="@"),
     rule(r"(?<=[一-鿿A-Za-z])\s?[+＋]\s?(?=[一-鿿A-Za-z])", lambda m, t: "加", near="+＋"),
     rule(r"(?<=[一-鿿A-Za-z])\s?[=＝]\s?(?=[一-鿿A-Za-z])", lambda m, t: "等于", near="=＝"),

@@ -11,6 +11,7 @@ _CONTEST = re.compile(
     r"比分|爆冷|战胜|击败|领先|落后|战平|险胜|大胜|横扫|完胜|惜败|不敌|战绩|比赛|总分|局分|盘分|进球|逆转|扳成|改写|绝杀|点球"
     r"|比例|配比|比值|之比"
 )
+_TOLD = re.compile(r"(?:时间|开始|开赛|于|在|[早晚午]上?|凌晨|[日号天]|周.|星期.)$")
 _CLOCK = r"(\d{1,2})[:：](\d{2})(?:[:：](\d{2}))?"
 _HALF = r"\s?([aApP])\.?[mM]\b\.?"
 
@@ -33,7 +34,8 @@ def _time(match: re.Match[str], mapped: Mapped) -> str | None:
     if half is None and second is None:
         before = mapped.text[max(0, match.start() - 12) : match.start()]
         behind = mapped.text[match.end() : match.end() + 6]
-        if _CONTEST.search(before) or re.match(
+        told = _TOLD.search(before)
+        if (_CONTEST.search(before) and not told) or re.match(
             r"(?:战胜|击败|领先|落后|战平|险胜|大胜|横扫|不敌|的比)", behind
         ):
             return None
@@ -58,7 +60,18 @@ def _marks(match: re.Match[str], mapped: Mapped) -> str:
     return said + (f"{cardinal(seconds)}秒" if seconds else "")
 
 
+def _duration(match: re.Match[str], mapped: Mapped) -> str:
+    hours, minutes = match.group(1, 2)
+    return f"{'两' if hours == '2' else cardinal(hours)}小时{cardinal(minutes)}分钟"
+
+
+def _score(match: re.Match[str], mapped: Mapped) -> str:
+    return f"{cardinal(match.group(1))}比{cardinal(match.group(2))}"
+
+
 RULES: list[Rule] = [
+    rule(r"(?<![\dA-Za-z.])(\d{1,2})\s?[hH]\s?(\d{1,2})\s?(?:min|m|M|分钟?)?(?![A-Za-z\d])", _duration, near="hH"),
+    rule(r"(?<![\d-])(\d{1,3})[-–](\d{1,3})(?=的?比分|战胜|获胜|击败|领先|落后|战平|险胜|大胜|横扫|不敌|逆转|取胜|告负)", _score, near="-–"),
     rule(rf"(?<![\d:：.])(?<![A-Za-z]:){_CLOCK}(?:{_HALF})?(?![\d:：]|\.\d)点?", _time, near=":："),
     rule(rf"(?<![\d:.])(\d{{1,2}}){_HALF}", _half_day, near="mM"),
     rule(rf"(?<=[点分秒时半]){RANGE}(?=[零一二两三四五六七八九十\d上下中早晚凌次])", lambda m, t: "到", near="-~～—–－∼〜"),

@@ -22,7 +22,7 @@ def _spell(text: str) -> str:
     """Say each sign by its name; keep words apart."""
     out = []
     for part in re.findall(r"[A-Za-z]+|\d+|.", text):
-        if part.isdigit():
+        if part.isdecimal():
             out.append(digits(part))
         elif part.isalpha():
             spelled = part.lower() in _SPELLED or (
