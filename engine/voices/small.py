@@ -91,7 +91,7 @@ class Small:
         if len(tokens) == 2:
             nothing = Timing((0,) * len(segment.words), (0,) * len(segment.marks), 0)
             return SmallSpeech(nothing, time.monotonic_ns(), tuple(skipped), None, [], 0)
-        hidden, ends, frames = self._encoded(tokens, controls, abandon)
+        hidden, ends, frames = self._encoded(tokens, controls)
         encoded_ns = time.monotonic_ns()
         stream = Stream(self._decoder, hidden, frames, abandon)
         head, samples = _first_sound(stream)
@@ -109,7 +109,7 @@ class Small:
         self._decoder.graph.close()
 
     def _encoded(
-        self, tokens: Sequence[int], controls: Controls, abandon: Abandon
+        self, tokens: Sequence[int], controls: Controls
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], small_frames.Frames]:
         """Vectors of the tokens, where each ends in frames, and the frames."""
         rate = min(_FASTEST, max(_SLOWEST, controls.rate))
@@ -117,7 +117,6 @@ class Small:
         hidden, durations, points = self._encode.run(
             ["hidden", "durations", "contour"],
             {"tokens": np.array([tokens], np.int64)},
-            abandon,
         )
         lengths = durations[0].astype(np.float64)
         lengths[[0, -1]] = np.minimum(lengths[[0, -1]], _EDGE_FRAMES)

@@ -8,7 +8,7 @@ computed from the same numbers as the whole, in the same order.
 
 import numpy as np
 
-from utterd.engine.runtimes.contract import Abandon, Graph
+from utterd.engine.runtimes.contract import Abandon, AbandonedError, Graph
 from utterd.engine.voices.small_frames import BINS, FEATURES, SOURCE, Array, Frames
 
 _KEPT = 6
@@ -87,9 +87,10 @@ class Stream:
             "overlap": self._states[0],
             **dict(zip(self._decoder.states, self._states[1:], strict=True)),
         }
-        samples, *self._states = self._decoder.graph.run(
-            self._decoder.outputs, feeds, self._abandon
-        )
+        if self._abandon():
+            raise AbandonedError
+        # A chunk takes a few milliseconds: nothing to be left in the middle.
+        samples, *self._states = self._decoder.graph.run(self._decoder.outputs, feeds)
         self.done = last
         return np.asarray(samples[0], np.float32)
 
