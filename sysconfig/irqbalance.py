@@ -8,6 +8,8 @@ import socket
 from utterd.sysconfig.sysfs import Sysfs
 
 _FOLDER = "/run/irqbalance"
+ANSWER_S = 10
+"""It answers between two looks at all interrupts, which takes long on a busy machine."""
 
 
 def running(fs: Sysfs) -> bool:
@@ -54,7 +56,7 @@ def _ask(fs: Sysfs, words: str) -> str:
     if not paths:
         raise OSError(errno.ENOENT, "irqbalance has no socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-        link.settimeout(2)
+        link.settimeout(ANSWER_S)
         link.connect(fs.at(paths[0]))
         who = socket.SCM_CREDENTIALS, _credentials()
         link.sendmsg([words.encode()], [(socket.SOL_SOCKET, *who)])
@@ -68,7 +70,7 @@ def _all(link: socket.socket) -> str:
         while part := link.recv(65536):
             parts.append(part)
     except TimeoutError:
-        raise OSError(errno.EAGAIN, "irqbalance did not answer within 2 s") from None
+        raise OSError(errno.EAGAIN, f"irqbalance did not answer within {ANSWER_S} s") from None
     except ConnectionResetError:
         pass  # it closes with our words unread where they are none it knows: an empty answer
     return b"".join(parts).decode("utf-8", "replace")

@@ -2,7 +2,8 @@
 
 Usage: killed_tuner.py ROOT JOURNAL apply|restore before|half|after
 
-Needs the repository's root in PYTHONPATH. Prints how many victims died. Exits 1 where something was not as before.
+Needs the repository's root in PYTHONPATH. Prints how many victims died. Exits 1 where something
+was not as before.
 """
 
 import os

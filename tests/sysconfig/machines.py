@@ -146,13 +146,13 @@ class PstateSysfs(FaultySysfs):
 
     def write(self, path: str, value: str) -> None:
         policy, _, name = path.rpartition("/")
-        if name == "energy_performance_preference" and value != "performance":
-            if self.get(f"{policy}/scaling_governor") == "performance":
-                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+        preference = f"{policy}/energy_performance_preference"
+        fast = self.get(f"{policy}/scaling_governor") == "performance"
+        if path == preference and fast and value != "performance":
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
         super().write(path, value)
-        if name == "scaling_governor" and value == "performance":
-            if self.exists(f"{policy}/energy_performance_preference"):
-                Sysfs.write(self, f"{policy}/energy_performance_preference", "performance")
+        if name == "scaling_governor" and value == "performance" and self.exists(preference):
+            Sysfs.write(self, preference, "performance")
 
 
 def snapshot(root: Path) -> dict[str, str]:

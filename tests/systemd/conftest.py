@@ -1,0 +1,14 @@
+"""The product installed once, for all tests of units."""
+
+import pytest
+
+from tests.systemd import installed
+
+
+@pytest.fixture(scope="session")
+def staged(tmp_path_factory):
+    """A folder that stands for `/` with utterd installed under its /usr/local."""
+    destination = tmp_path_factory.mktemp("staged")
+    done = installed.run("install", destination)
+    assert done.returncode == 0, done.stderr
+    return destination

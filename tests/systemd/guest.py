@@ -1,0 +1,202 @@
+"""Cases that run under a real systemd, as root, with the container's own Python.
+
+utterd is installed as `make install` lays it out; its speaker is the null sink.
+"""
+
+import grp
+import json
+import os
+import pwd
+import signal
+import stat
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+UNIT = "utterd.service"
+CONTROL = Path("/run/utterd/control.sock")
+
+
+def case_users_and_folders_are_made() -> None:
+    """sysusers and tmpfiles, as install runs them."""
+    run("systemd-sysusers")
+    run("systemd-tmpfiles", "--create")
+    run("systemctl", "daemon-reload")
+    assert pwd.getpwnam("utterd").pw_uid < 1000
+    assert "utterd" in grp.getgrnam("audio").gr_mem
+    assert Path("/var/lib/utterd").owner() == "utterd"
+
+
+def case_the_tuner_starts_and_stops() -> None:
+    """Hardened as it is, it runs, reports and restores. (A container's /sys is read-only.)"""
+    run("systemctl", "start", "utterd-tune.service")
+    assert show("ActiveState", "utterd-tune.service") == "active"
+    log = run("journalctl", "--no-pager", "--output=cat", "--unit=utterd-tune.service")
+    assert "idle" in log, log
+    assert "EROFS" in log, log
+    assert Path("/run/utterd-tune/latency.json").exists(), log
+    run("systemctl", "stop", "utterd-tune.service")
+    assert show("ActiveState", "utterd-tune.service") == "inactive"
+    assert show("Result", "utterd-tune.service") == "success"
+
+
+def case_it_becomes_ready() -> None:
+    """`start` returns when the daemon has said READY, with the voice warm."""
+    run("systemctl", "start", UNIT)
+    assert show("ActiveState") == "active"
+    assert show("StatusText") == "ready"
+    assert show("NRestarts") == "0"
+    assert Path(f"/proc/{main_pid()}").owner() == "utterd"
+
+
+def case_sockets_are_for_the_group_alone() -> None:
+    """0660 and of group utterd; a stranger is turned away, a member speaks."""
+    status = CONTROL.stat()
+    assert stat.S_IMODE(status.st_mode) == 0o660, oct(status.st_mode)
+    assert grp.getgrgid(status.st_gid).gr_name == "utterd"
+    run("useradd", "--no-create-home", "stranger")
+    run("useradd", "--no-create-home", "--groups", "utterd", "member")
+    assert say("stranger").returncode != 0
+    assert spoken_by("member")
+
+
+def case_the_log_has_no_text_and_names_the_utterance() -> None:
+    """Who was heard can be traced by id; what was said can't."""
+    utterance = spoken_by("member")
+    log = run("journalctl", "--no-pager", "--output=cat", f"--unit={UNIT}")
+    assert "ready" in log, log
+    assert "nobody" not in log, log
+    assert utterance in log, log
+
+
+def case_real_time_is_as_health_says() -> None:
+    """Whether the audio thread runs as SCHED_FIFO is what the daemon reports."""
+    told = json.loads(run("/usr/local/bin/utterd", "status", "--json", check=False))
+    tids = [int(at.name) for pid in processes() for at in Path(f"/proc/{pid}/task").iterdir()]
+    policies = {os.sched_getscheduler(tid) & ~os.SCHED_RESET_ON_FORK for tid in tids}
+    assert told["device"]["realtime"] == (os.SCHED_FIFO in policies), (told, policies)
+
+
+def case_the_live_unit_is_hardened() -> None:
+    """As systemd itself sees the loaded units."""
+    for unit, threshold in ((UNIT, "15"), ("utterd-tune.service", "20")):
+        run("systemd-analyze", "security", f"--threshold={threshold}", unit)
+
+
+def case_frozen_it_is_killed_by_the_watchdog_and_comes_back() -> None:
+    """SIGSTOP: no sign of life, so systemd kills it and starts another one."""
+    frozen, before = main_pid(), int(show("NRestarts"))
+    old = processes()
+    os.kill(frozen, signal.SIGSTOP)
+    wait_for(lambda: int(show("NRestarts")) > before and show("ActiveState") == "active", 120)
+    assert main_pid() != frozen
+    wait_for(lambda: not set(old) & set(processes()), 5)
+    log = run("journalctl", "--no-pager", "--output=cat", f"--unit={UNIT}")
+    assert "Watchdog timeout" in log, log
+    assert spoken_by("member")
+
+
+def case_killed_it_comes_back_without_orphans() -> None:
+    """SIGKILL of the daemon alone: its children end by themselves, a new daemon starts."""
+    killed, before = main_pid(), int(show("NRestarts"))
+    old = processes()
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: int(show("NRestarts")) > before and show("ActiveState") == "active", 120)
+    assert not set(old) & set(processes()), "a child outlived the daemon"
+    assert spoken_by("member")
+
+
+def case_stopped_it_leaves_nothing() -> None:
+    """No process, no socket; state stays."""
+    run("systemctl", "stop", UNIT)
+    assert show("Result") == "success"
+    assert processes() == []
+    assert not CONTROL.exists()
+    assert Path("/var/lib/utterd").exists()
+
+
+def case_uninstalled_it_leaves_no_user() -> None:
+    """Users that sysusers made can be removed again: nothing runs as them any more."""
+    run("userdel", "utterd")
+    assert "utterd" not in [entry.pw_name for entry in pwd.getpwall()]
+
+
+def say(user: str) -> subprocess.CompletedProcess[str]:
+    """Speak as a user, with a text that must not reach the log."""
+    words = ["/usr/local/bin/utterd", "say", "--json", "nobody may read this"]
+    return subprocess.run(
+        ["runuser", "-u", user, "--", *words], capture_output=True, text=True, check=False
+    )
+
+
+def spoken_by(user: str) -> str:
+    """Speak as a user who may; the utterance's id."""
+    done = say(user)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[-1]["event"] == "ended", events
+    return str(events[-1]["id"])
+
+
+def run(*command: str, check: bool = True) -> str:
+    """Run a program; its output."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if check and done.returncode:
+        state = subprocess.run(
+            ["journalctl", "--no-pager", "--lines=40"], capture_output=True, text=True, check=False
+        )
+        raise AssertionError(f"{command}: {done.stdout}{done.stderr}\n{state.stdout}")
+    return done.stdout
+
+
+def show(what: str, unit: str = UNIT) -> str:
+    """One property of a unit."""
+    return run("systemctl", "show", "--value", f"--property={what}", unit).strip()
+
+
+def main_pid() -> int:
+    """The daemon's process."""
+    return int(show("MainPID"))
+
+
+def processes() -> list[int]:
+    """Every process that runs as utterd."""
+    found = []
+    for path in Path("/proc").iterdir():
+        try:
+            if path.name.isdigit() and path.owner() == "utterd":
+                found.append(int(path.name))
+        except (OSError, KeyError):
+            continue
+    return sorted(found)
+
+
+def wait_for(ready: Callable[[], bool], seconds: float) -> None:
+    """Wait until something is true."""
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            raise AssertionError(f"it did not come:\n{run('journalctl', '--no-pager', '-n', '40')}")
+        time.sleep(0.1)
+
+
+def run_all() -> None:
+    """Run every case, in order, and print a JSON line for each."""
+    for name, case in CASES.items():
+        began, error = time.monotonic(), ""
+        try:
+            case()
+        except Exception:  # noqa: BLE001 - a case that fails must not end the others
+            error = traceback.format_exc()
+        line = {"case": name, "error": error, "seconds": round(time.monotonic() - began, 1)}
+        sys.stdout.write("CASE " + json.dumps(line) + "\n")
+        sys.stdout.flush()
+
+
+CASES = {name: case for name, case in list(globals().items()) if name.startswith("case_")}
+
+if __name__ == "__main__":
+    run_all()

@@ -1,0 +1,52 @@
+"""Every case of the guest, in one boot of a real systemd."""
+
+import ast
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.systemd import container
+
+GUEST = Path(__file__).with_name("guest.py")
+CASES = [
+    node.name
+    for node in ast.parse(GUEST.read_text()).body
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("case_")
+]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "utterd-tests"
+CONFIG = """
+[paths]
+data = "/srv/utterd"
+[engine]
+voice = "joe-us"
+[audio]
+sink = "null"
+[tune]
+profile = "kiosk"
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, staged, voices_dir):
+    """What the guest printed, by case."""
+    work = tmp_path_factory.mktemp("container")
+    config = work / "utterd.toml"
+    config.write_text(CONFIG)
+    binds = {
+        staged / "usr/local": "/usr/local",
+        voices_dir / "voices": "/srv/utterd/voices",
+        config: "/etc/utterd/utterd.toml",
+    }
+    log = container.boot(container.root(CACHE), work, GUEST, binds)
+    lines = [line[5:] for line in log.splitlines() if line.startswith("CASE ")]
+    return {case["case"]: case for case in map(json.loads, lines)}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("case", CASES)
+def test_under_a_real_systemd(results, case):
+    assert case in results, "the guest did not come to this case"
+    assert not results[case]["error"], results[case]["error"]
