@@ -6,6 +6,7 @@ _HARD = "。！？!?；;…\n"
 _SOFT = "，,：:"
 _CLOSING = "”’」』）)】》\"'〉〕］]"
 _OPENING = "“‘「『（(【《〈〔［["
+_ADDRESS = re.compile(r"(?:://|www\.)[\x21-\x7e]*$")
 _ABBREVIATION = re.compile(
     r"(?:^|[^A-Za-z])(?:Mr|Mrs|Ms|Dr|Prof|St|Ave|Rd|Jr|Sr|No|vs|etc|Inc|Ltd|Co|Corp|approx|dept|Fig|Vol|pp|e\.g|i\.e|a\.m|p\.m|"
     r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|[A-Z]|(?:[A-Z]\.)+[A-Z])$"
@@ -53,6 +54,8 @@ def _ends_here(text: str, i: int, *, final: bool) -> bool:
         return final
     following = text[i + 1]
     before = text[i - 1] if i else ""
+    if c in "!?" and following.isascii() and following.isalnum() and _ADDRESS.search(text[max(0, i - 200) : i]):
+        return False
     if c in "!?;":
         return c != ";" or not re.search(r"&[#\w]{1,8}$", text[max(0, i - 9) : i])
     if following.isdecimal() and (before.isdecimal() or c == "."):

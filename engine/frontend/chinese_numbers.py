@@ -3,8 +3,7 @@
 DIGITS = "零一二三四五六七八九"
 YAO_DIGITS = "零幺二三四五六七八九"
 _UNITS = ("", "十", "百", "千")
-_GROUPS = ("", "万", "亿", "万亿", "亿亿")
-MAX_DIGITS = 4 * len(_GROUPS)
+MAX_DIGITS = 16
 
 
 def digits(text: str, *, yao: bool = False) -> str:
@@ -13,22 +12,20 @@ def digits(text: str, *, yao: bool = False) -> str:
     return "".join(table[ord(c) - 48] if "0" <= c <= "9" else c for c in text)
 
 
-def _group(number: str, *, leading: bool) -> str:
-    """Read four digits; 二 becomes 两 before 百 and 千 where it leads the number or its group."""
+def _group(number: str) -> str:
+    """Read up to four digits; 二 is 两 before 千, and before 百 where it leads."""
     out: list[str] = []
-    pending_zero = False
+    gap = False
     for i, c in enumerate(number):
         if c == "0":
-            pending_zero = bool(out) or not leading
+            gap = True
             continue
-        if pending_zero:
+        if gap and out:
             out.append("零")
-        pending_zero = False
+        gap = False
         unit = _UNITS[len(number) - 1 - i]
-        digit = "两" if c == "2" and unit == "千" else DIGITS[int(c)]
-        if c == "2" and unit == "百" and not out:
-            digit = "两"
-        out.append(digit + unit)
+        two = c == "2" and (unit == "千" or (unit == "百" and not out))
+        out.append(("两" if two else DIGITS[int(c)]) + unit)
     return "".join(out)
 
 
@@ -39,29 +36,24 @@ def cardinal(text: str) -> str:
         return "零"
     if len(text) > MAX_DIGITS:
         return digits(text)
-    first = len(text) % 4 or 4
-    groups = [text[:first]] + [text[i : i + 4] for i in range(first, len(text), 4)]
-    out: list[str] = []
-    gap = False
-    for i, group in enumerate(groups):
-        name = _GROUPS[len(groups) - 1 - i]
-        if not group.strip("0"):
-            gap = True
-            continue
-        said = _group(group, leading=i == 0)
-        if gap and not said.startswith("零"):
-            said = "零" + said
-        gap = False
-        if said == "二" and name:
-            said = "两"
-        out.append(said + name)
-    said = _merge_big("".join(out))
+    if len(text) > 8:
+        # What stands above 亿 is a number of its own: 一万零一亿.
+        return _with_rest(cardinal(text[:-8]), "亿", text[-8:])
+    if len(text) > 4:
+        return _with_rest(cardinal(text[:-4]), "万", text[-4:])
+    said = _group(text)
     return said[1:] if said.startswith("一十") else said
 
 
-def _merge_big(said: str) -> str:
-    """Say 万亿 once: 两万亿三千亿 is 两万三千亿."""
-    return said.replace("万亿", "万", said.count("万亿") - 1) if said.count("万亿") > 1 else said
+def _with_rest(high: str, unit: str, low: str) -> str:
+    high = "两" if high == "二" else high
+    rest = low.lstrip("0")
+    if not rest:
+        return high + unit
+    # Inside a number ten is 一十, and a gap is one 零.
+    said = cardinal(rest)
+    said = "一" + said if said.startswith("十") else said
+    return high + unit + ("零" if len(rest) < len(low) else "") + said
 
 
 def decimal(whole: str, fraction: str) -> str:

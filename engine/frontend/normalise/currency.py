@@ -1,6 +1,7 @@
 """Money, in both orders."""
 
 import re
+from decimal import Decimal
 
 from utterd.engine.frontend.mapped import Mapped
 from utterd.engine.frontend.normalise.amounts import NUMBER, RANGE, money, of
@@ -20,44 +21,28 @@ _CODES = {
 _NAMES = {**_SYMBOLS, **_CODES}
 _SYMBOL = "|".join(re.escape(s) for s in sorted(_SYMBOLS, key=len, reverse=True))
 _CODE = "|".join(_CODES)
-_SCALE = {
-    "k": "千",
-    "K": "千",
-    "m": "百万",
-    "M": "百万",
-    "b": "十亿",
-    "B": "十亿",
-    "w": "万",
-    "W": "万",
-}
+_FACTORS = {"k": 10**3, "K": 10**3, "m": 10**6, "M": 10**6, "b": 10**9, "B": 10**9}
 _UNIT = r"(?P<scale>万亿|[万亿千百]+|[kKmMbBwW](?![A-Za-z]))?"
 
 
-def _scale(text: str | None) -> str:
-    return _SCALE.get(text or "", text or "")
-
-
-def _amount(text: str, scale: str) -> str:
-    return of(text, scale or "元") if text == "2" else money(text)
+def _amount(text: str, scale: str | None) -> str:
+    """Say an amount with its scale: 3.5M is 三百五十万, 2千 is 两千."""
+    if scale in _FACTORS:
+        value = Decimal(text.replace(",", "")) * _FACTORS[scale]
+        return money(f"{value:f}")
+    unit = "万" if scale in ("w", "W") else scale or ""
+    return (of(text, unit or "元") if text == "2" else money(text)) + unit
 
 
 def _before(match: re.Match[str], mapped: Mapped) -> str:
-    name, low, high = match.group("name", "low", "high")
-    scale = _scale(match.group("scale"))
+    name, low, high, scale = match.group("name", "low", "high", "scale")
     minus = "负" if match.group("minus") else ""
-    said = _amount(low, scale)
-    if high:
-        said += "到" + _amount(high, scale)
-    # The unit may stand behind as well (￥100元).
-    return minus + said + scale + _NAMES[name]
+    said = f"{_amount(low, None)}到{_amount(high, scale)}" if high else _amount(low, scale)
+    return minus + said + _NAMES[name]
 
 
 def _behind(match: re.Match[str], mapped: Mapped) -> str:
-    return (
-        _amount(match.group("low"), _scale(match.group("scale")))
-        + _scale(match.group("scale"))
-        + _NAMES[match.group("name")]
-    )
+    return _amount(match.group("low"), match.group("scale")) + _NAMES[match.group("name")]
 
 
 def _plain(match: re.Match[str], mapped: Mapped) -> str | None:

@@ -112,7 +112,7 @@ RULES: list[Rule] = [
     rule(rf"{_EDGE}(?<![A-Za-z/])(\d\d)([-./])(\d\d){_END}(?![年月号%元℃°A-Za-z])日?", _md),
     rule(rf"{_EDGE}({_YEAR})年?{RANGE}({_YEAR})(?=年|\)|）|赛季|学年|财年|$|[，。,、])", _years),
     rule(r"(?<!\d)((?:1\d|20)?)(\d0)年代", _decade),
-    rule(r"(?<!\d)((?:1\d|20)\d0)[sS]\b", lambda m, t: f"{digits(m.group(1))}年代"),
+    rule(r"(?<!\d)((?:1\d|20)\d0)[sS](?![A-Za-z0-9])", lambda m, t: f"{digits(m.group(1))}年代"),
     rule(r"(?<!\d)(\d{1,4})年(?!级|代|[个])", _year),
     rule(r"(?<!\d)([0-9][05])(?=后(?!天|面|续|悔|来|[,，。\d]|$)|后$|后[，。,])", lambda m, t: _after(m, t)),
     rule(rf"(?<=[年月日号周]){RANGE}(?=[\d一二三四五六七八九十零])", _to, near="-~～—–－∼〜"),
