@@ -240,6 +240,10 @@ class Player:
 
     def _check_sink(self, now: float) -> None:
         error = self._sink.trouble()
+        if self._core.runaway:
+            error = SinkError(
+                "stalled", f"{self._sink.name} ran wild and lost its real-time priority; reopening"
+            )
         if self._callback_age() <= STALL_SECONDS:
             self._stale_since = 0.0
         elif not self._stale_since:

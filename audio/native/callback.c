@@ -1,6 +1,7 @@
 /* The callback that the host calls for every period, in its own thread, never in the interpreter. */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -12,8 +13,10 @@
 #define CHUNK 1024
 #define OUTPUT_UNDERFLOW 4
 #define REALTIME_PRIORITY 20
-#define REALTIME_LIMIT_US 500000
+#define REALTIME_LIMIT_US 100000
 #define LONGEST_LATENCY_S 2.0
+
+int runaway;
 
 uint64_t monotonic_ns(void) {
     struct timespec now;
@@ -21,12 +24,21 @@ uint64_t monotonic_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* SCHED_FIFO where it is granted. A host API that goes mad in its own loop would take a core for
- * good with it; the limit makes the kernel end this process instead. */
+/* In the thread that has run for REALTIME_LIMIT_US without a pause: no longer before all others. */
+static void calm_down(int number) {
+    (void)number;
+    struct sched_param ordinary = {.sched_priority = 0};
+    sched_setscheduler(0, SCHED_OTHER, &ordinary);
+    __atomic_store_n(&runaway, 1, __ATOMIC_RELEASE);
+}
+
+/* SCHED_FIFO where it is granted. A host API may go mad in its own loop (ALSA does when PipeWire
+ * dies) and would take a core from the whole machine with it, hence the limit. */
 static int become_realtime(void) {
     struct rlimit limit;
     struct sched_param wanted = {.sched_priority = REALTIME_PRIORITY};
-    if (getrlimit(RLIMIT_RTTIME, &limit) != 0)
+    struct sigaction action = {.sa_handler = calm_down, .sa_flags = SA_RESTART};
+    if (sigaction(SIGXCPU, &action, NULL) != 0 || getrlimit(RLIMIT_RTTIME, &limit) != 0)
         return 0;
     if (limit.rlim_cur > REALTIME_LIMIT_US)
         limit.rlim_cur = REALTIME_LIMIT_US;
@@ -73,8 +85,10 @@ int audio_callback(const void *input, void *output, unsigned long frames,
     struct core *core = user;
     uint64_t now = monotonic_ns();
     ring_store(core->ring, RING_HEARTBEAT, now);
-    if (core->realtime < 0)
+    if (core->realtime < 0) {
+        __atomic_store_n(&runaway, 0, __ATOMIC_RELEASE);
         __atomic_store_n(&core->realtime, become_realtime(), __ATOMIC_RELEASE);
+    }
     if (flags & OUTPUT_UNDERFLOW)
         host_underflow(core, now);
     double delay = time->output_dac - time->current;

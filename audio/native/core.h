@@ -138,5 +138,8 @@ int audio_callback(const void *input, void *output, unsigned long frames,
 int paced_start(struct core *core, int wav_fd, uint64_t wav_frames);
 void paced_stop(struct core *core);
 
+/* A real-time thread of this process ran without a pause and was made an ordinary one. */
+extern int runaway;
+
 uint64_t monotonic_ns(void);
 #endif

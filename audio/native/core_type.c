@@ -244,6 +244,12 @@ static PyObject *get_realtime(PyObject *self, void *ignored) {
     return PyBool_FromLong(__atomic_load_n(&core_of(self)->realtime, __ATOMIC_ACQUIRE) > 0);
 }
 
+static PyObject *get_runaway(PyObject *self, void *ignored) {
+    (void)self;
+    (void)ignored;
+    return PyBool_FromLong(__atomic_load_n(&runaway, __ATOMIC_ACQUIRE));
+}
+
 static PyObject *get_underruns(PyObject *self, void *ignored) {
     (void)ignored;
     return PyLong_FromUnsignedLong(__atomic_load_n(&core_of(self)->underruns, __ATOMIC_RELAXED));
@@ -281,6 +287,7 @@ static PyGetSetDef properties[] = {
     {"room", get_room, NULL, NULL, NULL},
     {"silent", get_silent, NULL, NULL, NULL},
     {"realtime", get_realtime, NULL, NULL, NULL},
+    {"runaway", get_runaway, NULL, NULL, NULL},
     {"underruns", get_underruns, NULL, NULL, NULL},
     {"wav_errno", get_wav_errno, NULL, NULL, NULL},
     {"events_lost", get_events_lost, NULL, NULL, NULL},

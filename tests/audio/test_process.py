@@ -120,3 +120,37 @@ def test_sending_to_nobody_closes(ends) -> None:
     channel.close()
     other.send(Shutdown())
     assert other.closed
+
+
+RUNS_WILD = """
+import ctypes, os, threading, time
+from utterd.audio import _callback
+from utterd.audio.ring import Ring
+ring, wake = Ring.create(), os.eventfd(0)
+core = _callback.Core(ring.memory, wake)
+core.configure(48000, 2, 480, 5.0, 100.0, 10.0, False, 1.0)
+times = (ctypes.c_double * 3)(0.0, 0.0, 0.01)
+output = (ctypes.c_float * 960)()
+kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong,
+                        ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p)
+def audio_thread():
+    kind(_callback.CALLBACK)(None, ctypes.addressof(output), 480, ctypes.addressof(times), 0,
+                             core.address)
+    granted = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
+    assert granted == core.realtime
+    end = time.thread_time() + 0.5
+    while time.thread_time() < end:
+        pass
+    assert core.runaway == granted
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+    assert ring.heartbeat_ns > 0
+    print("calm", flush=True)
+thread = threading.Thread(target=audio_thread)
+thread.start()
+thread.join()
+"""
+
+
+def test_an_audio_thread_that_runs_wild_loses_its_priority() -> None:
+    ended = run(RUNS_WILD)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "calm\n", "")

@@ -1,6 +1,5 @@
 """The player on a real sound server: what its speaker plays is what was written."""
 
-import signal
 from collections.abc import Iterator
 
 import numpy as np
@@ -188,8 +187,7 @@ def come_back(running: Running, told: int) -> None:
     """The player, or the one that the daemon starts in its place, goes on with the sentence."""
     while not any(isinstance(m, Opened) for m in running.messages[told:]):
         if running.gone:
-            # Its library hung or went mad; which of the two limits ends it is chance.
-            assert running.player.close(10) in {EXIT_HUNG, -signal.SIGXCPU}
+            assert running.player.close(10) == EXIT_HUNG
             running.start()
         running.listen(0.2)
     anchor = running.wait(Anchor, after=told)
