@@ -1,8 +1,9 @@
 """Building a voice beside the place where it will stand, then moving it there in one step.
 
 Layout below `DATA/voices`: `NAME/` a finished voice; `.NAME.staging/` one being built, with
-`downloads/` (kept when building is cut short, so that the next try goes on) and `voice/`;
-`.NAME.lock` held by the process that builds; `.NAME.old` a replaced voice on its way out.
+`downloads/` (whole ones are kept when building is cut short, so that the next try goes on) and
+`voice/`; `.NAME.lock` held by the process that builds; `.NAME.old` a replaced voice on its way
+out.
 """
 
 import contextlib
@@ -50,8 +51,12 @@ def staged(data_dir: Path, name: str, need_bytes: int) -> Iterator[Staging]:
         shutil.rmtree(staging.voice, ignore_errors=True)
         staging.downloads.mkdir(parents=True, exist_ok=True)
         staging.voice.mkdir()
-        yield staging
-        _publish(voices, name, staging.voice)
+        try:
+            yield staging
+            _publish(voices, name, staging.voice)
+        except BaseException:
+            _keep_downloads(root, staging)
+            raise
         shutil.rmtree(root)
 
 
@@ -79,6 +84,17 @@ def remove(data_dir: Path, name: str) -> bool:
             found = True
             shutil.rmtree(voices / f".{name}.staging")
     return found
+
+
+def _keep_downloads(root: Path, staging: Staging) -> None:
+    """After a failure keep nothing but whole downloads, for the next try."""
+    shutil.rmtree(staging.voice, ignore_errors=True)
+    whole = [path for path in staging.downloads.iterdir() if path.is_file()]
+    for path in staging.downloads.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+    if not whole:
+        shutil.rmtree(root)
 
 
 def _settle(voices: Path, name: str) -> None:
@@ -139,7 +155,11 @@ def _locked(voices: Path, name: str) -> Iterator[None]:
             raise VoiceError(
                 f"voice {name} is being added or removed by another process: wait for it"
             ) from None
-        yield
-        path.unlink(missing_ok=True)
+        if not path.exists() or path.stat().st_ino != os.fstat(descriptor).st_ino:
+            raise VoiceError(f"voice {name} was just added or removed by another: try again")
+        try:
+            yield
+        finally:
+            path.unlink()
     finally:
         os.close(descriptor)

@@ -78,11 +78,13 @@ def test_the_same_text_gives_the_same_samples(voice, spoken):
     np.testing.assert_allclose(again, np.concatenate(chunks), atol=1e-3)
 
 
-@pytest.mark.parametrize(("rate", "factor"), [(0.5, 2.0), (2.0, 0.5)])
+@pytest.mark.parametrize(("rate", "factor"), [(0.8, 1.25), (2.0, 0.5)])
 def test_rate_changes_the_length(voice, spoken, rate, factor):
     segment, speech, _ = spoken[voice]
     other = voice.speak(segment, Controls(rate=rate), never)
-    assert other.timing.samples == pytest.approx(factor * speech.timing.samples, rel=0.25)
+    assert other.timing.samples == pytest.approx(
+        factor * speech.timing.samples, rel=0.15 if rate < 1 else 0.25
+    )
 
 
 def test_an_abandoned_segment_is_left(voice, spoken):
