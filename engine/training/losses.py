@@ -11,7 +11,9 @@ _PHASE_SIZE = 1024
 _PHASE_TOP_HZ = 6000
 _PHASE_KNEE_HZ = 1000
 """Above it the weight falls: what is high is hard to hit, and would drown what can be learnt."""
-_COMPRESSION = 0.3
+_COMPRESSION = 0.5
+_QUIET = 3e-4
+"""Magnitudes below it have hardly a phase."""
 
 
 def spectral(heard: Tensor, wanted: Tensor) -> Tensor:
@@ -30,10 +32,10 @@ def spectral(heard: Tensor, wanted: Tensor) -> Tensor:
 
 
 def phase(heard: Tensor, wanted: Tensor, voiced: Tensor) -> Tensor:
-    """Return the distance of compressed complex spectra below 6 kHz, relative to the wanted.
+    """Return the mean of 1 - cos(difference of phase) below 6 kHz: 0 is the same, 1 is chance.
 
-    Only voiced frames count: the phase of noise is nobody's to know, and the best guess at it is
-    silence.
+    Only voiced frames count: the phase of noise is nobody's to know. Magnitudes are left to the
+    spectral loss: a distance of complex spectra makes everything quieter whose phase is not hit.
 
     Args:
         heard: (B, S).
@@ -42,15 +44,14 @@ def phase(heard: Tensor, wanted: Tensor, voiced: Tensor) -> Tensor:
     """
     top = _PHASE_TOP_HZ * _PHASE_SIZE // SAMPLE_RATE
     hertz = torch.arange(top, device=heard.device) * (SAMPLE_RATE / _PHASE_SIZE)
-    ours, theirs = (_compressed(_stft(x, _PHASE_SIZE)[:, :top]) for x in (heard, wanted))
+    ours, theirs = (_stft(x, _PHASE_SIZE)[:, :top] for x in (heard, wanted))
     middles = torch.arange(ours.shape[2], device=heard.device) * (_PHASE_SIZE // 4)
     counted = voiced[:, (middles + _PHASE_SIZE // 2) // HOP][:, None]
-    weight = counted / (1 + hertz / _PHASE_KNEE_HZ)[:, None]
-    return ((ours - theirs).abs() * weight).sum() / ((theirs.abs() * weight).sum() + 1e-3)
-
-
-def _compressed(x: Tensor) -> Tensor:
-    return x * (x.real.square() + x.imag.square() + _FLOOR**2) ** ((_COMPRESSION - 1) / 2)
+    size = theirs.abs()
+    weight = counted / (1 + hertz / _PHASE_KNEE_HZ)[:, None] * size**_COMPRESSION
+    product = ours.real * theirs.real + ours.imag * theirs.imag
+    cosine = product / ((ours.abs() + _QUIET) * (size + _QUIET))
+    return ((1 - cosine) * weight).sum() / (weight.sum() + 1e-3)
 
 
 def _stft(samples: Tensor, size: int) -> Tensor:
