@@ -16,7 +16,7 @@ from utterd.engine.training.texts import Sentence
 
 _SYLLABLES = range(2, 41)
 _MOST_PHONEMES = 200
-_JOINED = 0.25
+_JOINED = 0.4
 """Share of sentences spoken whole; the others clause by clause, as the worker asks for them."""
 
 
