@@ -45,10 +45,10 @@ def measure(seconds: float = 2.0, cpu: int = -1, period_us: int = 1000) -> Wakeu
         period_us: Time between deadlines.
     """
     late: list[int] = []
-    realtime = [False]
+    placed: list[tuple[int, bool]] = []
     period = period_us * 1000
     count = max(1, int(seconds * 1e9 / period))
-    thread = threading.Thread(target=_run, args=(late, realtime, count, period, cpu))
+    thread = threading.Thread(target=_run, args=(late, placed, count, period, cpu))
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -64,13 +64,15 @@ def measure(seconds: float = 2.0, cpu: int = -1, period_us: int = 1000) -> Wakeu
         p99_us=late[min(len(late) - 1, len(late) * 99 // 100)] / 1000,
         max_us=late[-1] / 1000,
         floor_us=_floor() / 1000,
-        cpu=cpu,
-        realtime=realtime[0],
+        cpu=placed[0][0],
+        realtime=placed[0][1],
     )
 
 
-def _run(late: list[int], realtime: list[bool], count: int, period: int, cpu: int) -> None:
-    realtime[0] = _place(cpu)
+def _run(
+    late: list[int], placed: list[tuple[int, bool]], count: int, period: int, cpu: int
+) -> None:
+    placed.append(_place(cpu))
     sleep = _clock_nanosleep()
     now = time.monotonic_ns
     deadline = now() + period
@@ -85,15 +87,22 @@ def _run(late: list[int], realtime: list[bool], count: int, period: int, cpu: in
         deadline = max(deadline + period, woken + period // 2)
 
 
-def _place(cpu: int) -> bool:
-    """Put the calling thread on a core and make it real-time, if allowed."""
+def _place(cpu: int) -> tuple[int, bool]:
+    """Put the calling thread on a core and make it real-time, as far as allowed.
+
+    Returns:
+        The core (-1: the kernel's choice) and whether it is real-time.
+    """
     try:
         if cpu >= 0:
             os.sched_setaffinity(0, {cpu})
+    except OSError:
+        cpu = -1
+    try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
-    except PermissionError:
-        return False
-    return os.sched_getscheduler(0) == os.SCHED_FIFO
+    except OSError:
+        return cpu, False
+    return cpu, True
 
 
 def _clock_nanosleep() -> "ctypes._NamedFuncPointer":

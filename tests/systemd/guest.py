@@ -77,7 +77,7 @@ def case_real_time_is_as_health_says() -> None:
     told = json.loads(run("/usr/local/bin/utterd", "status", "--json", check=False))
     tids = [int(at.name) for pid in processes() for at in Path(f"/proc/{pid}/task").iterdir()]
     policies = {os.sched_getscheduler(tid) & ~os.SCHED_RESET_ON_FORK for tid in tids}
-    assert told["device"]["realtime"] == (os.SCHED_FIFO in policies), (told, policies)
+    assert told["health"]["device"]["realtime"] == (os.SCHED_FIFO in policies), (told, policies)
 
 
 def case_the_live_unit_is_hardened() -> None:
