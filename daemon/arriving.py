@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from utterd.daemon.halves import mend, split_half
 from utterd.engine.frontend.stream import Piece, TextStream
 
 Key = tuple[str, str]
@@ -16,6 +17,14 @@ class OpenText:
     touched_ns: int
     """When its last token came."""
     flushed: bool = False
+    half: str = ""
+    """First half of a character that was cut in two."""
+
+    def push(self, text: str) -> tuple[str, Pieces]:
+        """Add to it; gives the whole characters that came and the pieces that may be spoken."""
+        cut, self.half = split_half(self.half + text)
+        whole = mend(cut)
+        return whole, self.text.push(whole)
 
 
 @dataclass(slots=True)
@@ -28,16 +37,19 @@ class Arriving:
     """A text that gets no token for so long is complete: its client may have vanished."""
     _open: dict[Key, OpenText] = field(default_factory=dict)
 
-    def begin(self, key: Key, text: str, now_ns: int) -> Pieces:
-        """Open a text; gives the pieces of it that may be spoken."""
+    def begin(self, key: Key, text: str, now_ns: int) -> tuple[str, Pieces]:
+        """Open a text; see `push`."""
         self._open[key] = OpenText(TextStream(), now_ns)
-        return self._open[key].text.push(text)
+        return self._open[key].push(text)
 
-    def push(self, key: Key, text: str, now_ns: int) -> Pieces:
-        """Add to a text; gives the pieces that may be spoken now."""
+    def push(self, key: Key, text: str, now_ns: int) -> tuple[str, Pieces]:
+        """Add to a text; gives the characters that came, and the pieces that may be spoken now.
+
+        A character that was cut in two comes when its second half does.
+        """
         arriving = self._open[key]
         arriving.touched_ns, arriving.flushed = now_ns, False
-        return arriving.text.push(text)
+        return arriving.push(text)
 
     def finish(self, key: Key) -> Pieces:
         """Complete a text; gives the rest of it."""

@@ -76,9 +76,9 @@ class Commands:
 
         call = Call(command.client or peer.name, received_ns, answer)
         reply = self._handlers[type(command)](command, call)
+        self._service.carry_out()  # first: the worker gets its text before the client its answer
         if reply is not None:
             answer(reply)
-        self._service.carry_out()
 
     # A handler gives its reply, or None where it answers later.
 
@@ -86,7 +86,12 @@ class Commands:
         service = self._service
         voice = service.voices.choose(command)
         utterance = service.scheduler.speak(
-            command, call.client, voice, call.received_ns, time.monotonic_ns()
+            command,
+            call.client,
+            voice,
+            call.received_ns,
+            time.monotonic_ns(),
+            admit=service.durable.admit,
         )
         log.info("accepted", extra={"client": call.client, "utterance": utterance.id})
         log.debug("text", extra={"utterance": utterance.id, "text": command.text})
@@ -100,11 +105,18 @@ class Commands:
     def _append(self, command: protocol.Append, call: Call) -> Reply:
         scheduler = self._service.scheduler
         scheduler.append(call.client, command.id, command.text, call.received_ns)
+        self._keep(call.client, command.id)
         return {"ok": True, "id": command.id}
 
     def _finish(self, command: protocol.Finish, call: Call) -> Reply:
         self._service.scheduler.finish(call.client, command.id)
+        self._keep(call.client, command.id)
         return {"ok": True, "id": command.id}
+
+    def _keep(self, client: str, id_: str) -> None:
+        """Text that was added to a durable utterance is on disk before that is confirmed."""
+        if (utterance := self._service.scheduler.find(client, id_)) is not None:
+            self._service.durable.extend(utterance)
 
     def _say_again(self, command: protocol.SayAgain, call: Call) -> Reply:
         last = self._service.scheduler.records.last_of.get(call.client)

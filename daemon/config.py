@@ -100,6 +100,15 @@ class Limits(_Section, frozen=True):
     """An open text that gets no token for so long is complete."""
 
 
+class Ducking(_Section, frozen=True):
+    """Shell commands that lower other sound while we speak; undone even if the daemon is killed."""
+
+    begin: str = ""
+    """Run when speech begins, such as `pactl set-sink-input-volume ...`."""
+    end: str = ""
+    """Run when it ends."""
+
+
 class Log(_Section, frozen=True):
     """The log, on standard error."""
 
@@ -116,6 +125,7 @@ class Config(_Section, frozen=True):
     audio: Audio = Audio()
     engine: Engine = Engine()
     limits: Limits = Limits()
+    ducking: Ducking = Ducking()
     log: Log = Log()
     tune: dict[str, Any] = {}
     """The machine under the voice; read and checked by `utterd tune`, see sysconfig/README.md."""

@@ -49,6 +49,15 @@ class Mark(Event, tag="mark", frozen=True):
     dac_ns: int
 
 
+class Progress(Event, tag="progress", frozen=True):
+    """A clause begins to sound."""
+
+    start: int
+    """Range of characters in the text as it was sent."""
+    end: int
+    dac_ns: int
+
+
 class Skipped(Event, tag="skipped", frozen=True):
     """Part of the text has no sound."""
 

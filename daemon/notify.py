@@ -15,11 +15,12 @@ def notify(*assignments: str) -> None:
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as datagram:
+    kind = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+    with socket.socket(socket.AF_UNIX, kind) as datagram:
         try:
             datagram.sendto("\n".join(assignments).encode(), address)
         except OSError:
-            return  # the manager went away: nothing hangs on its being told
+            return  # the manager went away or does not read: nothing hangs on its being told
 
 
 def watchdog_seconds() -> float:

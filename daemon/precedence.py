@@ -33,14 +33,14 @@ CUTS_PROGRESS = frozenset({_P.important, _P.message, _P.text, _P.notification})
 """A progress report that sounds is cut by all others; one that waits is kept as the last."""
 
 
-def effect_on(new: Priority, there: Priority, *, on_way: bool) -> Effect:
+def effect_on(new: Priority, there: Priority, *, sounds: bool) -> Effect:
     """What an arrival of priority `new` does to an utterance of priority `there`.
 
     Args:
         new: of the arrival.
         there: of one that waits or sounds.
-        on_way: whether that one is on its way to the speaker.
+        sounds: whether that one sounds, or will next.
     """
-    if there is _P.progress and on_way:
+    if there is _P.progress and sounds:
         return Effect.CANCEL if new in CUTS_PROGRESS else Effect.NONE
     return TABLE.get((new, there), Effect.NONE)

@@ -4,9 +4,12 @@ A command is one frame: a UTF-8 JSON object, a msgpack map, or plain text to spe
 in kind. Every reply is `{"ok": true, ...}` or `{"ok": false, "error": {code, message, field}}`.
 """
 
+import json
 from typing import Annotated, Any, Literal
 
 import msgspec
+
+from utterd.daemon.halves import mend
 
 VERSION = 1
 
@@ -79,7 +82,7 @@ class Speak(Speech, tag="speak", frozen=True):
     ttl_ms: Milliseconds = 0
     """Dropped with reason `expired` if it has not begun to sound by then; 0: never."""
     marks: bool = False
-    """Send `word` and `mark` events."""
+    """Send `progress`, `word` and `mark` events."""
     more: bool = False
     """The text goes on in `append` commands and ends with `finish`."""
     durable: bool = False
@@ -232,7 +235,7 @@ def decode(frame: bytes) -> tuple[AnyCommand, Encoding]:
     encoding = encoding_of(frame)
     try:
         if encoding == "json":
-            return _json.decode(frame), encoding
+            return _decode_json(frame), encoding
         if encoding == "msgpack":
             return _msgpack.decode(frame), encoding
         return Speak(text=frame.decode("utf-8")), encoding
@@ -254,6 +257,31 @@ def decode(frame: bytes) -> tuple[AnyCommand, Encoding]:
         ) from None
     except RecursionError:
         raise ProtocolError("bad_request", "the message is nested too deeply") from None
+
+
+def _decode_json(frame: bytes) -> AnyCommand:
+    try:
+        return _json.decode(frame)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # A client may have cut a text in the middle of a character: JSON allows the escape of one
+        # half, msgspec does not.
+        if b"\\ud" not in frame.lower():
+            raise
+        try:
+            tree = json.loads(frame)
+        except ValueError:
+            tree = None
+        if tree is None:
+            raise
+    command: AnyCommand = msgspec.convert(tree, AnyCommand)
+    if isinstance(command, Speech) and not (isinstance(command, Speak) and command.more):
+        command = msgspec.structs.replace(command, text=mend(command.text))
+    for name, value in msgspec.structs.asdict(command).items():
+        if name != "text" and isinstance(value, str) and value != mend(value):
+            raise ProtocolError("bad_request", f"{name} holds half a character", name)
+    return command
 
 
 def encoding_of(frame: bytes) -> Encoding:

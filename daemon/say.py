@@ -24,13 +24,12 @@ START_TIMEOUT_S = 180.0
 
 def say(options: argparse.Namespace, config: Config) -> int:
     """Speak the arguments, or each line of standard input as it comes."""
-    with _daemon(options, config):
-        with Client(config, name=f"say-{os.getpid()}") as client:
-            client.subscribe()
-            good = True
-            for text in _texts(options):
-                good &= _say_one(client, text, options)
-            return 0 if good else 1
+    with _daemon(options, config), Client(config, name=f"say-{os.getpid()}") as client:
+        client.subscribe()
+        good = True
+        for text in _texts(options):
+            good &= _say_one(client, text, options)
+        return 0 if good else 1
 
 
 def _texts(options: argparse.Namespace) -> Iterator[str]:

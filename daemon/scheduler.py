@@ -14,6 +14,7 @@ from utterd.daemon import events
 from utterd.daemon.arriving import Arriving, Pieces
 from utterd.daemon.cuts import Cut, Cuts
 from utterd.daemon.instructions import Emit, Instruction, Need, Revoke
+from utterd.daemon.journal import Entry
 from utterd.daemon.precedence import Effect, effect_on
 from utterd.daemon.protocol import ProtocolError, Speak
 from utterd.daemon.records import Records
@@ -69,7 +70,14 @@ class Scheduler:
     # ---- commands ----
 
     def speak(
-        self, command: Speak, client: str, voice: tuple[str, str], received_ns: int, now_ns: int
+        self,
+        command: Speak,
+        client: str,
+        voice: tuple[str, str],
+        received_ns: int,
+        now_ns: int,
+        *,
+        admit: Callable[[Utterance], None] = lambda utterance: None,
     ) -> Utterance:
         """Admit an utterance.
 
@@ -79,6 +87,8 @@ class Scheduler:
             voice: name of an installed voice package, and speaker or "".
             received_ns: when the message came in.
             now_ns: now.
+            admit: called when nothing else speaks against it; may refuse it with a
+                `ProtocolError`.
 
         Returns:
             The utterance; it may be over at once (a notification while others speak).
@@ -112,6 +122,7 @@ class Scheduler:
                 f"{len(self.waiting)} utterances are waiting",
                 retry_after_ms=self._retry_after_ms(),
             )
+        admit(utterance)
         self._known[utterance.key] = utterance
         self.records.spoke(client, command)
         for other in superseded:
@@ -122,7 +133,9 @@ class Scheduler:
         for other in leaving:
             self._cancel(other, "flushed" if command.queue == "flush" else "replaced", now_ns)
         if command.more:
-            utterance.pieces = self._arriving.begin(utterance.key, command.text, now_ns)
+            utterance.text, utterance.pieces = self._arriving.begin(
+                utterance.key, command.text, now_ns
+            )
         else:
             utterance.pieces = [Piece(command.text, 0)]
         self._make_way(utterance, now_ns)
@@ -133,6 +146,36 @@ class Scheduler:
             self._drop(utterance, "busy", now_ns)
         self._dispatch()
         return utterance
+
+    def restore(self, entry: Entry, voice: tuple[str, str], expires_ns: int, now_ns: int) -> None:
+        """Take up a durable utterance of an earlier daemon, from the clause it was in.
+
+        Args:
+            entry: what the journal holds.
+            voice: as in `speak`.
+            expires_ns: when it is too late, CLOCK_MONOTONIC; 0: never.
+            now_ns: now.
+        """
+        self._order += 1
+        utterance = Utterance(
+            command=entry.command,
+            client=entry.client,
+            id=entry.id,
+            voice=voice[0],
+            speaker=voice[1],
+            order=self._order,
+            stages={"received": now_ns, "admitted": now_ns},
+            deadline_ns=expires_ns,
+            text=entry.text,
+            closed=True,
+            pieces=[Piece(entry.text, 0)],
+            resume_at=entry.resume_at,
+            earlier_heard=entry.resume_at,
+        )
+        self._known[utterance.key] = utterance
+        self._enqueue(utterance)
+        self._emit(utterance, events.Accepted(ahead=self.waiting.index(utterance)))
+        self._dispatch()
 
     def append(self, client: str, id_: str, text: str, now_ns: int) -> None:
         """Add text to an utterance begun with `more`.
@@ -145,9 +188,10 @@ class Scheduler:
             raise ProtocolError(
                 "too_long", f"the text would exceed {self.max_characters} characters", "text"
             )
-        utterance.text += text
+        whole, pieces = self._arriving.push(utterance.key, text, now_ns)
+        utterance.text += whole
         self.records.spoke(client, msgspec.structs.replace(utterance.command, text=utterance.text))
-        self._extend(utterance, self._arriving.push(utterance.key, text, now_ns))
+        self._extend(utterance, pieces)
 
     def finish(self, client: str, id_: str) -> None:
         """Complete an utterance begun with `more`.
@@ -413,15 +457,21 @@ class Scheduler:
 
     def _make_way(self, utterance: Utterance, now_ns: int) -> None:
         """Let a new utterance act on those that are there, by the table of precedence."""
+        may_be_dropped = utterance.priority is Priority.notification
         for other in reversed(self.living):
-            on_way = other.state in ON_ITS_WAY
-            effect = effect_on(utterance.priority, other.priority, on_way=on_way)
+            on_way, sounds = other.state in ON_ITS_WAY, self._sounds_next(other)
+            effect = effect_on(utterance.priority, other.priority, sounds=sounds)
             if not other.command.interruptible:
                 continue
-            if effect is Effect.DISPLACE and on_way:
-                self._displace(other, "displaced", now_ns)
-            elif effect is Effect.CANCEL:
+            # What is ahead in the ring only waits there, and must not keep a higher one waiting.
+            is_passed = not sounds and utterance.priority < other.priority
+            if effect is Effect.CANCEL:
                 self._cancel(other, "superseded", now_ns)
+            elif on_way and (effect is Effect.DISPLACE or (is_passed and not may_be_dropped)):
+                self._displace(other, "displaced", now_ns)
+
+    def _sounds_next(self, utterance: Utterance) -> bool:
+        return self._way.on_way[:1] == [utterance]
 
     def _enqueue(self, utterance: Utterance) -> None:
         self.waiting.append(utterance)
@@ -576,7 +626,8 @@ class Scheduler:
 
     def _displace(self, utterance: Utterance, reason: str, now_ns: int) -> None:
         """Cut an utterance on its way that will go on later, if it may."""
-        if reason == "displaced" and utterance.command.on_interrupt == "drop":
+        is_cut = reason == "displaced" and self._sounds_next(utterance)
+        if is_cut and utterance.command.on_interrupt == "drop":
             self._cancel(utterance, reason, now_ns)
             return
         utterance.apply(Stimulus.DISPLACE)

@@ -10,8 +10,12 @@ from utterd.audio import messages as audio
 from utterd.audio.ring import Ring
 from utterd.daemon import events, instructions
 from utterd.daemon.config import Config
+from utterd.daemon.ducking import Ducking
+from utterd.daemon.durable import Durable
+from utterd.daemon.journal import JournalError
 from utterd.daemon.metrics import Metrics
 from utterd.daemon.player import Player
+from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.publisher import Publisher
 from utterd.daemon.scheduler import Scheduler
 from utterd.daemon.synthesis import Desk
@@ -47,6 +51,8 @@ class Service:
         )
         self.desk = Desk(config.limits.waiting)
         self.publisher = Publisher(send)
+        self.durable = Durable(config.data_dir / "journal.sqlite")
+        self.ducking = Ducking(config.ducking.begin, config.ducking.end)
         self.ring = Ring.create()
         self.ring.gain = config.audio.gain
         self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -65,6 +71,7 @@ class Service:
         self.player.start()
         if voice := self.voices.default():
             self.workers.load(self.voices.resolve(voice)[0])
+        self._restore()
         self._check()
 
     def close(self) -> None:
@@ -77,6 +84,8 @@ class Service:
         self.desk.close()
         self.carry_out()
         self.publisher.flush()
+        self.ducking.close()
+        self.durable.close()
         self.player.stop(timeout_s=0.5)
         self.workers.stop(timeout_s=0.3)
         self.ring.close()
@@ -119,6 +128,7 @@ class Service:
     def emit(self, event: events.Event, at_ns: int = 0) -> None:
         """Publish an event, and count it."""
         self.metrics.events[str(event.__struct_config__.tag)] += 1
+        self.durable.see(event, closing=self.closing)
         if isinstance(event, events.Ended):
             for name, value in event.durations_ms.items():
                 self.metrics.stage(name, value)
@@ -215,6 +225,30 @@ class Service:
 
     # ---- inside ----
 
+    def _restore(self) -> None:
+        """Take up what an earlier daemon accepted as durable and did not speak to its end."""
+        try:
+            entries = self.durable.left()
+        except JournalError as error:
+            log.error("durable utterances are lost", extra={"reason": str(error)})
+            self.emit(events.Degraded(what="journal", message=str(error)))
+            return
+        for entry in entries:
+            now_ns, left_ns = time.monotonic_ns(), entry.expires_unix_ns - time.time_ns()
+            event: events.Event | None = None
+            try:
+                voice = self.voices.choose(entry.command)
+            except ProtocolError as error:
+                event = events.Failed(code=error.code, message=error.message, recoverable=False)
+            if entry.expires_unix_ns and left_ns <= 0:
+                event = events.Dropped(reason="expired")
+            if event is not None:
+                self.emit(events.of(event, entry.client, entry.id))
+            else:
+                expires_ns = now_ns + left_ns if entry.expires_unix_ns else 0
+                self.scheduler.restore(entry, voice, expires_ns, now_ns)
+        self.carry_out()
+
     def _serve_desk(self) -> None:
         """Give idle workers their next job of samples; speech goes first."""
         for voice in self.desk.wanted_voices():
@@ -241,6 +275,7 @@ class Service:
         )
         if speaking != self._speaking:
             self._speaking = speaking
+            self.ducking.speaking(speaking)
             self.emit(events.Speaking(speaking=speaking))
 
     def _set_timer(self) -> None:

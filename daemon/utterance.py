@@ -130,7 +130,7 @@ class Utterance:
     final_sent: bool = False
     segments: list[engine.Segment] = field(default_factory=list)
     cues: list[tuple[int, events.Event]] = field(default_factory=list)
-    """Words and marks still to come, by sample position."""
+    """Clauses, words and marks still to come, by sample position."""
     anchor: tuple[int, int] | None = None
     """A sample position and when it reaches the DAC; None while it can't be told."""
     stands_at: int = 0
@@ -207,9 +207,11 @@ class Utterance:
         """Take the worker's word on when a segment says what."""
         self.segments = [s for s in self.segments if s.position < segment.position]
         self.segments.append(segment)
-        if self.command.marks:
+        if self.command.marks or self.command.durable:
             self.cues = [cue for cue in self.cues if cue[0] < segment.position]
-            cues: list[tuple[int, events.Event]] = [
+            clause = events.Progress(start=segment.start, end=segment.end, dac_ns=0)
+            cues: list[tuple[int, events.Event]] = [(segment.position, clause)]
+            cues += [
                 (word.position, events.Word(start=word.start, end=word.end, dac_ns=0))
                 for word in segment.words
             ]
