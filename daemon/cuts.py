@@ -19,6 +19,8 @@ class Cut:
     then: Literal["cancelled", "displaced", "dropped", "failed"]
     reason: str = ""
     failure: events.Failed | None = None
+    spoke: bool = False
+    """It was told that this generation sounds."""
     cut_ns: int = 0
     """When it was cut."""
 

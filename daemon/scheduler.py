@@ -114,7 +114,7 @@ class Scheduler:
         if utterance.key in self._known:
             raise ProtocolError("bad_request", f"the id {utterance.id!r} is in use", "id")
         superseded = self._superseded_by(utterance)
-        leaving = self._flushed_by(utterance)
+        leaving = [u for u in self._flushed_by(utterance) if u not in superseded]
         freed = sum(other in self.waiting for other in (*superseded, *leaving))
         if len(self.waiting) - freed >= self.max_waiting:
             raise ProtocolError(
@@ -430,11 +430,11 @@ class Scheduler:
         return f"u{self._order}"
 
     def _superseded_by(self, utterance: Utterance) -> list[Utterance]:
-        """Waiting utterances with the same key."""
+        """Utterances with the same key that wait, be it in the ring."""
         key = utterance.command.key
         return [
             other
-            for other in self.waiting
+            for other in (*self._way.on_way[1:], *self.waiting)
             if key and other.client == utterance.client and other.command.key == key
         ]
 
@@ -446,13 +446,10 @@ class Scheduler:
             pool = self._way.on_way[:1]
         else:
             return []
-        key = utterance.command.key
         return [
             other
             for other in pool
-            if other.client == utterance.client
-            and other.command.interruptible
-            and not (key and other in self.waiting and other.command.key == key)
+            if other.client == utterance.client and other.command.interruptible
         ]
 
     def _make_way(self, utterance: Utterance, now_ns: int) -> None:
@@ -630,10 +627,11 @@ class Scheduler:
         if is_cut and utterance.command.on_interrupt == "drop":
             self._cancel(utterance, reason, now_ns)
             return
+        spoke = utterance.state is State.SPEAKING
         utterance.apply(Stimulus.DISPLACE)
         utterance.settling = True
         self._enqueue(utterance)
-        self._cut(Cut(utterance, "displaced", reason), now_ns)
+        self._cut(Cut(utterance, "displaced", reason, spoke=spoke), now_ns)
 
     def _cut(self, cut: Cut, now_ns: int) -> None:
         """Silence a generation; what becomes of its utterance waits for the player's word."""
@@ -666,7 +664,7 @@ class Scheduler:
         utterance.resume_at = 0 if restart else utterance.resumes_from(samples)
         utterance.earlier_ms = utterance.played_ms(samples)
         utterance.earlier_heard = heard
-        if utterance.started:
+        if cut.spoke:
             self._emit(utterance, events.Paused(reason=cut.reason, heard_characters=heard))
 
     def _conclude(self, cut: Cut, heard: int, played_ms: float, silent_ns: int) -> None:
