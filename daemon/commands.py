@@ -85,6 +85,7 @@ class Commands:
     def _speak(self, command: protocol.Speak, call: Call) -> Reply:
         service = self._service
         voice = service.voices.choose(command)
+        service.workers.admit(voice[0])
         utterance = service.scheduler.speak(
             command,
             call.client,
@@ -134,6 +135,7 @@ class Commands:
                 "text",
             )
         voice, speaker = service.voices.choose(command)
+        service.workers.admit(voice)
 
         def reply(body: Reply, samples: bytes) -> None:
             call.answer(body, *([samples] if body["ok"] else []))

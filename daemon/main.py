@@ -77,7 +77,8 @@ async def _announce(service: Service) -> None:
     log.info("ready", extra={"control": service.config.control})
     interval = notify.watchdog_seconds() / 3
     while interval:
-        notify.notify("WATCHDOG=1")
+        if service.progressing():
+            notify.notify("WATCHDOG=1")
         await asyncio.sleep(interval)
 
 

@@ -18,10 +18,11 @@ from utterd.daemon.player import Player
 from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.publisher import Publisher
 from utterd.daemon.scheduler import Scheduler
+from utterd.daemon.supervisor import State as ChildState
 from utterd.daemon.synthesis import Desk
 from utterd.daemon.utterance import State as UtteranceState
 from utterd.daemon.voices import Voices
-from utterd.daemon.workers import Workers
+from utterd.daemon.workers import SILENT_NS, Workers
 from utterd.engine import messages as engine
 
 log = logging.getLogger("service")
@@ -92,6 +93,20 @@ class Service:
         os.close(self.wake_fd)
 
     # ---- what commands need ----
+
+    def progressing(self) -> bool:
+        """Whether the way from text to sound is alive: what systemd's watchdog is fed for.
+
+        Children that are being started again count as progress; a child that should talk and
+        does not, and that we failed to replace, does not.
+        """
+        now_ns = time.monotonic_ns()
+        children = [self.player.child, *(w.child for w in self.workers.by_voice.values())]
+        return all(
+            now_ns - child.heard_ns < 2 * SILENT_NS
+            for child in children
+            if child.state is ChildState.READY
+        )
 
     def when_silent(self, ticket: int, then: Callable[[instructions.Silent], None]) -> None:
         """Call `then` when what a ticket stands for is silent at the DAC."""
@@ -295,5 +310,5 @@ class Service:
 
     def _check(self) -> None:
         self.player.check()
-        self.workers.check()
+        self.workers.check(self.scheduler.needs)
         self._check_timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)

@@ -6,13 +6,18 @@ from collections.abc import Callable
 from typing import Protocol
 
 from utterd.audio.ring import Ring
+from utterd.daemon.breaker import Breaker
 from utterd.daemon.config import Config
+from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.supervisor import Child, State
 from utterd.daemon.voices import Voices
 from utterd.engine import messages as engine
 from utterd.engine.client import WorkerProcess
 
 log = logging.getLogger("workers")
+
+SILENT_NS = 10_000_000_000
+"""A worker says every second that it is alive."""
 
 
 class Listener(Protocol):
@@ -45,6 +50,7 @@ class Worker:
         self.ready: engine.Ready | None = None
         self.broken = ""
         self.rss_bytes = 0
+        self.breaker = Breaker()
         self._listener = listener
         self._stall_ns = int(config.engine.stall_timeout_s * 1e9)
         self._progress = (-1, 0)
@@ -59,6 +65,7 @@ class Worker:
                 self.child.ready()
                 self._listener.worker_ready(self.voice, message)
             case engine.Broken():
+                self.breaker.failed(time.monotonic_ns())
                 self.broken = message.message
                 self.child.broken()
                 self._listener.worker_broken(self.voice, message.message)
@@ -66,6 +73,8 @@ class Worker:
                 self.rss_bytes = message.rss_bytes
                 self._watch(message)
             case _:
+                if isinstance(message, engine.Finished):
+                    self.breaker.succeeded()
                 self._listener.worker_said(self.voice, message)
 
     def _watch(self, alive: engine.Alive) -> None:
@@ -80,6 +89,7 @@ class Worker:
         self.ready = None
         self._progress = (-1, 0)
         if not self.broken:
+            self.breaker.failed(time.monotonic_ns())
             self._listener.worker_lost(self.voice, reason)
 
 
@@ -95,6 +105,24 @@ class Workers:
         self._wake_fd = wake_fd
         self._listener = listener
         self.by_voice: dict[str, Worker] = {}
+
+    def admit(self, voice: str) -> None:
+        """See whether a voice may be asked for something now.
+
+        Raises:
+            ProtocolError: `unavailable`, with `retry_after_ms`: its worker keeps failing.
+        """
+        worker = self.by_voice.get(voice)
+        if worker is None:
+            return
+        blocked_ns = worker.breaker.blocked_ns(time.monotonic_ns())
+        if blocked_ns:
+            raise ProtocolError(
+                "unavailable",
+                worker.broken or f"the worker of the voice {voice} keeps dying",
+                "voice",
+                retry_after_ms=-(-blocked_ns // 1_000_000),
+            )
 
     def load(self, voice: str) -> Worker:
         """The worker of a voice, started if it has no life and is not waiting for its next."""
@@ -112,12 +140,20 @@ class Workers:
         if worker := self.by_voice.get(voice):
             worker.child.send(message)
 
-    def check(self) -> None:
-        """Kill workers that have not even said that they are alive."""
+    def check(self, needed: Callable[[str], bool]) -> None:
+        """Kill workers that have not even said that they are alive, and idle ones that grew.
+
+        Args:
+            needed: whether a voice has anything to say now or next.
+        """
+        limit_bytes = self._config.limits.worker_rss_mb * 1_000_000
         for worker in self.by_voice.values():
-            silent_ns = time.monotonic_ns() - worker.child.heard_ns
-            if worker.child.state is State.READY and silent_ns > 10_000_000_000:
+            if worker.child.state is not State.READY:
+                continue
+            if time.monotonic_ns() - worker.child.heard_ns > SILENT_NS:
                 worker.child.kill("no sign of life for 10 s")
+            elif limit_bytes and worker.rss_bytes > limit_bytes and not needed(worker.voice):
+                worker.child.kill(f"its {worker.rss_bytes / 1e6:.0f} MB are over the limit")
 
     def stop(self, timeout_s: float) -> None:
         """End all."""

@@ -9,11 +9,13 @@ import pytest
 
 from utterd.daemon import config
 from utterd.daemon.config import Config, ConfigError, load
+from utterd.engine import channel
+from utterd.engine import messages as engine
 
 VALUES: dict[str, tuple[str, Any]] = {
-    "paths.run": ("/tmp/r", "/tmp/r"),
-    "paths.data": ("/tmp/d", "/tmp/d"),
-    "paths.lexicon": ("/tmp/l", "/tmp/l"),
+    "paths.run": ("/x/r", "/x/r"),
+    "paths.data": ("/x/d", "/x/d"),
+    "paths.lexicon": ("/x/l", "/x/l"),
     "socket.group": ("audio", "audio"),
     "socket.tcp": ("tcp://127.0.0.1:5577", "tcp://127.0.0.1:5577"),
     "socket.curve_secret_key_file": ("/k", "/k"),
@@ -179,9 +181,6 @@ def test_an_error_in_a_flag_names_the_field() -> None:
 
 
 def test_a_message_to_a_worker_holds_the_longest_text() -> None:
-    from utterd.engine import channel
-    from utterd.engine import messages as engine
-
     longest = "\N{GRINNING FACE}" * 48_000
     say = engine.Say(1 << 40, "i" * 128, longest, speaker="s" * 256, language="l" * 35)
     assert len(msgspec.msgpack.encode(say)) <= channel.LARGEST_BYTES
