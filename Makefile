@@ -14,9 +14,11 @@ BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
 SOUND_LIBRARY := libportaudio2
 TEST_PACKAGES := $(SOUND_LIBRARY) gcc pipewire pipewire-bin pipewire-alsa wireplumber dbus-daemon \
-	pipewire-jack libjack-jackd2-dev util-linux
+	pipewire-jack libjack-jackd2-dev util-linux \
+	systemd systemd-container mmdebstrap \
+	qemu-system-x86 busybox-static acpica-tools kmod cpio irqbalance
 
-.PHONY: speak test lint types packages test-packages clean
+.PHONY: speak test lint types install uninstall packages test-packages clean
 
 speak: $(BIN)/utterd packages
 	@$(BIN)/utterd voices list --json | grep -q '"name": "$(VOICE)"' || $(BIN)/utterd voices add $(VOICE)
@@ -31,6 +33,11 @@ lint: $(BIN)/pytest
 
 types: $(BIN)/pytest build/types/utterd
 	$(BIN)/mypy -p utterd.audio -p utterd.daemon -p utterd.engine -p utterd.sysconfig
+
+# systemd/install.sh explains DESTDIR and PREFIX; the service needs the system's own Python.
+install uninstall: $(BIN)/python
+	@PIP="$(abspath $(BIN))/python -m pip" PYTHON=/usr/bin/python3 \
+		DESTDIR="$(DESTDIR)" PREFIX="$(or $(PREFIX),/usr/local)" sh systemd/install.sh $@
 
 # ---- what the above need ----
 

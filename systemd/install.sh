@@ -34,7 +34,7 @@ install_program() {
     mkdir -p "$root/lib" "$root/bin"
     rm -rf "$root/lib/utterd"
     "$PYTHON" -m venv --without-pip "$root/lib/utterd" ||
-        die "can't make an environment: apt-get install python3-venv"
+        die "can't make an environment for $PYTHON (see above)"
     # From a copy: building in a working tree would pick up whatever an earlier build left.
     copy=$(mktemp -d)
     trap 'rm -rf "$copy"' EXIT

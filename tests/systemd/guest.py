@@ -126,7 +126,8 @@ def case_uninstalled_it_leaves_no_user() -> None:
 
 def say(user: str) -> subprocess.CompletedProcess[str]:
     """Speak as a user, with a text that must not reach the log."""
-    words = ["/usr/local/bin/utterd", "say", "--json", "nobody may read this"]
+    words = ["/usr/local/bin/utterd", "say", "--run-dir", "/run/utterd", "--json"]
+    words.append("nobody may read this")
     return subprocess.run(
         ["runuser", "-u", user, "--", *words], capture_output=True, text=True, check=False
     )
