@@ -93,11 +93,14 @@ def boot(cache: Path, work: Path, guest: Path) -> str:
 
 
 def _kernel(cache: Path) -> tuple[Path, str]:
-    depends = _run("apt-cache", "depends", "linux-image-amd64")
-    found = re.findall(r"Depends: (linux-image-\d\S+)", depends)
-    exact = found[0] if found else ""
+    exact = _kernel_package()
     if not exact:
-        raise MachineError("apt knows no linux-image-amd64: run apt-get update")
+        _run("apt-get", "-qq", "update")
+        exact = _kernel_package()
+    if not exact:
+        raise MachineError(
+            "apt knows no linux-image-amd64: this test needs Debian's kernel package"
+        )
     version, folder = exact.removeprefix("linux-image-"), cache / exact
     if not (folder / f"boot/vmlinuz-{version}").exists():
         cache.mkdir(parents=True, exist_ok=True)
@@ -110,6 +113,14 @@ def _kernel(cache: Path) -> tuple[Path, str]:
         package.unlink()
         partial.rename(folder)
     return folder, version
+
+
+def _kernel_package() -> str:
+    """Name of the kernel that linux-image-amd64 stands for; empty if apt knows none."""
+    command = ["apt-cache", "depends", "linux-image-amd64"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"Depends: (linux-image-\d\S+)", shown)
+    return found.group(1) if found else ""
 
 
 def _initrd(work: Path, kernel: Path, version: str, guest: Path) -> Path:
