@@ -25,7 +25,7 @@ _MARKS = {"\u0304": "1", "\u0301": "2", "\u030c": "3", "\u0300": "4"}
 def numbered(marked: str) -> str:
     """Turn `lǜ` into `lv4`; a syllable without mark gets 5."""
     tone = "5"
-    letters = []
+    letters: list[str] = []
     for c in unicodedata.normalize("NFD", marked.strip()):
         if c in _MARKS:
             tone = _MARKS[c]

@@ -82,7 +82,7 @@ def _form(cluster: str) -> str | None:
 
 def _latin(form: str) -> str:
     """Write accented Latin letters plainly: café is cafe."""
-    plain = []
+    plain: list[str] = []
     for c in unicodedata.normalize("NFD", form):
         if unicodedata.combining(c) and plain and plain[-1].isascii():
             continue

@@ -34,7 +34,9 @@ from utterd.engine.frontend.user_lexicon import UserLexicon
 __all__ = ["Reader", "SsmlError"]
 
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_LATIN_WORD = re.compile(r"(?<![A-Za-z\d])[A-Za-z][a-z]+(?![A-Za-z\d])")
+_LATIN_WORD = re.compile(
+    r"(?<![A-Za-z\d./@:_-])[A-Za-z][a-z]+(?![A-Za-z\d/@:_]|\.[A-Za-z])"
+)
 MAX_SENTENCE = 400
 """Characters of a sentence that are read together; a longer one is cut at a clause."""
 
@@ -94,6 +96,11 @@ class Reader:
         for n, (start, end) in enumerate(pieces):
             part = self._sentence(whole.piece(start, end), document, language, first=first)
             first = first and not part.segments
+            skipped = tuple(
+                replace(skip, text=text[skip.start - offset : skip.end - offset])
+                for skip in part.skipped
+            )
+            part = replace(part, skipped=skipped)
             yield _with_marks(part, document, last=n + 1 == len(pieces))
 
     def _sentence(self, raw: Mapped, document: Document, language: str, *, first: bool) -> Analysis:

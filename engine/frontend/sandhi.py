@@ -32,10 +32,10 @@ _ROW = (
 )
 _COUNT_AFTER_ROW = ("级", "班", "区", "队")
 _LEXICAL = frozenset(
-    "统一 唯一 惟一 单一 专一 独一 逐一 之一 周一 期一 拜一 初一 高一 大一 其一 归一 如一 合一 划一 万一".split()
+    ["统一", "唯一", "惟一", "单一", "专一", "独一", "逐一", "之一", "周一", "期一", "拜一", "初一", "高一", "大一", "其一", "归一", "如一", "合一", "划一", "万一"]
 )
 """Words that end in 一 and keep its tone, whatever follows."""
-_IDIOMS = frozenset("一五一十 一一 说一不二 数一数二 不管三七二十一".split())
+_IDIOMS = frozenset(["一五一十", "一一", "说一不二", "数一数二", "不管三七二十一"])
 """Words in which 一 is a number and keeps its tone."""
 
 

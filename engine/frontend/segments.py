@@ -22,6 +22,9 @@ _CLOSE = "”」』）)】》〉]’"
 # A word of these begins a phrase, one of those ends it: places where a long clause may be cut.
 _BEGINS = frozenset(["c", "p", "d", "r"])
 _ENDS = frozenset(["uj", "ul", "uz", "ud", "y", "f"])
+_WESTERN_BEGINS = frozenset(
+    ["and", "or", "but", "that", "which", "who", "when", "where", "while", "because", "if", "in", "on", "at", "to", "with", "for", "from", "by", "after", "before"]
+)
 _NEVER_AFTER = frozenset(
     [
         "把",
@@ -121,9 +124,12 @@ def _join(
             before = out[-1]
             has = total[before[1]] - total[before[0]]
             opening = first and len(out) == 1
-            limit = FIRST if opening else COMFORT
-            # Two syllables are too few to begin with: the next clause would have to wait for them.
-            if size == 0 or has == 0 or has + size <= limit or (opening and has < 2):
+            if opening:
+                # The less is said first, the sooner it sounds; two syllables are enough to begin.
+                fits = has < 3 and has + size <= FIRST
+            else:
+                fits = has + size <= COMFORT
+            if size == 0 or has == 0 or fits:
                 out[-1] = (before[0], end)
                 continue
         out.append((start, end))
@@ -137,6 +143,7 @@ def _places(
     found = []
     depth = 0
     at = start
+    western = text[start:end].isascii()
     for n, token in enumerate(tokens[:-1]):
         if token.end <= start or token.end >= end:
             continue
@@ -145,6 +152,10 @@ def _places(
         at = token.end
         following = tokens[n + 1]
         left, right = text[token.end - 1], text[token.end]
+        if western and depth <= 0 and left == " " and _latin(right):
+            word = text[token.end : end].split(" ", 1)[0].lower()
+            found.append((token.end, 0.3 if word in _WESTERN_BEGINS else 1.2))
+            continue
         if (
             depth > 0
             or (_latin(left) and (_latin(right) or right == " "))

@@ -40,7 +40,7 @@ class TextStream:
     def push(self, piece: str) -> list[Piece]:
         """Add text and return what can be read now."""
         self._buffer += piece
-        ready = []
+        ready: list[Piece] = []
         at = 0
         for end, hard in ends(self._buffer, final=False):
             if end - at < MIN_LENGTH and not hard:

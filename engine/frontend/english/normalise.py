@@ -103,9 +103,7 @@ def _plain(match: re.Match[str], mapped: Mapped) -> str:
     tail = " " if mapped.text[match.end() : match.end() + 1].isalpha() else ""
     if text.isdecimal() and ((text[0] == "0" and len(text) > 1) or len(text) >= 7):
         return lead + numbers.digits(text) + tail
-    if re.fullmatch(r"1[1-9]\d\d|20[0-4]\d", text) and not mapped.text[match.end() :].startswith(
-        "."
-    ):
+    if re.fullmatch(r"1[1-9]\d\d|20[0-4]\d", text):
         return lead + numbers.year(text) + tail
     if text.isdecimal() and len(text) == 3 and lead and not text.endswith("00"):
         return lead + numbers.digits(text) + tail
@@ -122,13 +120,16 @@ def _fraction(match: re.Match[str], mapped: Mapped) -> str | None:
 
 
 RULES: list[Rule] = [
-    *web.RULES[:3],
+    *web.ENGLISH_RULES,
+    rule(r"\b(?:[A-Z]\.){2,}(?=\s[a-z]|[,;:!?]|\s?$|\s[A-Z])", lambda m, t: m.group().replace(".", ""), near="."),
+    rule(r"\b[Ww]i-[Ff]i\b", lambda m, t: "WiFi", near="-"),
+    rule(r"(?<![\d-])(?:\d{3}-)?\d{3}-\d{4}(?![\d-])", lambda m, t: ", ".join(numbers.digits(p) for p in m.group().split("-")), near="-"),
     rule(r"\b(Mr|Mrs|Ms|Dr|Ave|Rd|Blvd|vs|etc|approx|Prof|Jr|Sr|Inc|Ltd|dept)\.(?=\s|,|$)", lambda m, t: _SHORT[m.group(1)], near="."),
     rule(r"\bNo\.\s?(?=\d)", lambda m, t: "number ", near="N"),
     rule(r"([$€£¥￥])\s?(\d[\d,]*(?:\.\d+)?)(\s(?:hundred|thousand|million|billion|trillion))?", _money, near="$€£¥￥"),
     rule(rf"\b({_MONTHS})\.?\s(\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s((?:1\d|20)\d\d))?\b(?!:)", _date),
-    rule(r"(?<![\d:])(\d{1,2}):(\d{2})(?::\d{2})?\s?([aApP]\.?[mM]\b\.?)?(?![\d:])", _time, near=":"),
-    rule(r"(?<![\d:.])(\d{1,2})()\s?([aApP]\.?[mM]\b\.?)", _time, near="mM"),
+    rule(r"(?<![\d:])(\d{1,2}):(\d{2})(?::\d{2})?\s?([aApP]\.m\.|[aApP][mM]\b)?(?![\d:])", _time, near=":"),
+    rule(r"(?<![\d:.])(\d{1,2})()\s?([aApP]\.m\.|[aApP][mM]\b)", _time, near="mM"),
     rule(r"(?<!\d)((?:1\d|20)\d0)s\b", lambda m, t: re.sub(r"y$", "ies", numbers.year(m.group(1)))),
     rule(r"\b(\d+)(?:st|nd|rd|th)\b", lambda m, t: numbers.ordinal(m.group(1))),
     rule(rf"(?<![\w.])([-−]?)({_NUMBER})\s?({'|'.join(re.escape(u) for u in sorted(_UNITS, key=len, reverse=True))})(?![A-Za-z0-9²])", _unit),

@@ -16,7 +16,7 @@ _READABLE = re.compile(r"[aeiouy]", re.I)
 _TAGS = {
     "VBN": ("VBN", "VBD", "ADJ", "VERB"),
     "VBD": ("VBD", "VERB"),
-    "VERB": ("VERB", "VBP"),
+    "VERB": ("VERB",),
     "NOUN": ("NOUN",),
 }
 

@@ -47,7 +47,9 @@ def code(mapped: Mapped, start: int, end: int) -> Mapped:
 
     Letters stay (in capitals), everything else is dropped.
     """
-    text, starts, ends = [], [], []
+    text: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
     readings: dict[int, str] = {}
     for i in range(start, end):
         c = mapped.text[i]

@@ -13,7 +13,7 @@ _CONTEST = re.compile(
 )
 _TOLD = re.compile(r"(?:时间|开始|开赛|于|在|[早晚午]上?|凌晨|[日号天]|周.|星期.)$")
 _CLOCK = r"(\d{1,2})[:：](\d{2})(?:[:：](\d{2}))?"
-_HALF = r"\s?([aApP])\.?[mM](?![A-Za-z0-9])\.?"
+_HALF = r"\s?([aApP])(?:\.m\.|[mM](?![A-Za-z0-9]))"
 
 
 def clock(hour: str, minute: str, second: str | None) -> str | None:

@@ -18,19 +18,25 @@ _PATH = r"(?::\d+)?(?:/[A-Za-z0-9._~%/?=&#:@+-]*[A-Za-z0-9/=_])?/?"
 _SPELLED = frozenset(["www", "http", "https", "ftp", "html", "php", "api"])
 
 
-def _spell(text: str) -> str:
+_ENGLISH_SIGNS = {
+    ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "@": "at", "?": "question mark", "=": "equals",
+    "&": "and", "#": "hash", ":": "colon", "~": "tilde", "%": "percent", "+": "plus",
+}  # fmt: skip
+
+
+def _spell(text: str, signs: dict[str, str] = _SIGNS) -> str:
     """Say each sign by its name; keep words apart."""
     out = []
     for part in re.findall(r"[A-Za-z]+|\d+|.", text):
         if part.isdecimal():
-            out.append(digits(part))
+            out.append(digits(part) if signs is _SIGNS else " ".join(part))
         elif part.isalpha():
             spelled = part.lower() in _SPELLED or (
                 len(part) <= 3 and not re.search("[aeiouy]", part)
             )
             out.append(" ".join(part.upper()) if spelled and len(part) > 1 else part)
         else:
-            out.append(_SIGNS.get(part, ""))
+            out.append(signs.get(part, ""))
     return " ".join(p for p in out if p)
 
 
@@ -40,6 +46,10 @@ def _url(match: re.Match[str], mapped: Mapped) -> str:
 
 def _mail(match: re.Match[str], mapped: Mapped) -> str:
     return _spell(match.group())
+
+
+def _english_url(match: re.Match[str], mapped: Mapped) -> str:
+    return _spell(re.sub(r"^[a-z]+://", "", match.group()).rstrip("/"), _ENGLISH_SIGNS)
 
 
 def _ip(match: re.Match[str], mapped: Mapped) -> str | None:
@@ -56,3 +66,5 @@ RULES: list[Rule] = [
     rule(rf"(?<![A-Za-z0-9@.])(?:www\.[A-Za-z0-9.-]+|{_HOST}){_PATH}", _url, near="."),
     rule(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3})(:\d{1,5})?(?![\d.]*\d)", _ip),
 ]
+ENGLISH_RULES: list[Rule] = [Rule(one.pattern, _english_url, one.near) for one in RULES[:3]]
+"""The same for English sentences."""
