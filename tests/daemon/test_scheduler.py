@@ -763,7 +763,7 @@ def test_the_end_of_the_daemon_ends_everything_at_once() -> None:
     assert cancelled.reason == "shutdown"
     assert cancelled.heard_characters > 0
     left = stage.tables()
-    assert not (left["known"] or left["waiting"] or left["settling"] or left["tickets"])
+    assert [left[name] for name in ("known", "waiting", "settling", "tickets")] == [0] * 4
 
 
 def test_what_is_over_is_remembered_for_a_while() -> None:

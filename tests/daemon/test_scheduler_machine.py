@@ -78,13 +78,15 @@ class Machine(RuleBasedStateMachine):
                 Speak(**fields), client, (voice, ""), stage.now_ns, stage.now_ns
             )
         except ProtocolError as error:
-            assert error.code in ("bad_request", "queue_full")
-            assert error.code != "queue_full" or error.extra["retry_after_ms"] > 0
+            refusal = error
+        else:
+            self.accepted.append(utterance)
             stage.carry_out()
-            return None
-        self.accepted.append(utterance)
-        stage.carry_out()
-        return utterance
+            return utterance
+        assert refusal.code in ("bad_request", "queue_full")
+        assert refusal.code != "queue_full" or refusal.extra["retry_after_ms"] > 0
+        assert not stage.scheduler.drain(), "what is refused touches nothing"
+        return None
 
     @rule(
         client=st.sampled_from(CLIENTS),
