@@ -177,6 +177,11 @@ class Scheduler:
         self._emit(utterance, events.Accepted(ahead=self.waiting.index(utterance)))
         self._dispatch()
 
+    def over(self, client: str, id_: str, event: events.Terminal) -> None:
+        """Tell the end of an utterance of an earlier daemon that can't be taken up."""
+        self.out.append(Emit(events.of(event, client, id_)))
+        self.records.ended((client, id_), event)
+
     def append(self, client: str, id_: str, text: str, now_ns: int) -> None:
         """Add text to an utterance begun with `more`.
 

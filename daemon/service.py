@@ -250,7 +250,7 @@ class Service:
             return
         for entry in entries:
             now_ns, left_ns = time.monotonic_ns(), entry.expires_unix_ns - time.time_ns()
-            event: events.Event | None = None
+            event: events.Terminal | None = None
             try:
                 voice = self.voices.choose(entry.command)
             except ProtocolError as error:
@@ -258,7 +258,7 @@ class Service:
             if entry.expires_unix_ns and left_ns <= 0:
                 event = events.Dropped(reason="expired")
             if event is not None:
-                self.emit(events.of(event, entry.client, entry.id))
+                self.scheduler.over(entry.client, entry.id, event)
             else:
                 expires_ns = now_ns + left_ns if entry.expires_unix_ns else 0
                 self.scheduler.restore(entry, voice, expires_ns, now_ns)
