@@ -54,8 +54,8 @@ def _ends_here(text: str, i: int, *, final: bool) -> bool:
         return final
     following = text[i + 1]
     before = text[i - 1] if i else ""
-    if c in "!?" and following.isascii() and following.isalnum() and _ADDRESS.search(text[max(0, i - 200) : i]):
-        return False
+    if c in "!?" and following.isascii() and following.isalnum():
+        return not _ADDRESS.search(text[max(0, i - 200) : i])
     if c in "!?;":
         return c != ";" or not re.search(r"&[#\w]{1,8}$", text[max(0, i - 9) : i])
     if following.isdecimal() and (before.isdecimal() or c == "."):

@@ -1,7 +1,7 @@
 """Make the compact data files of the front end from their sources (development only).
 
-`python -m utterd.engine.frontend.build_data --misaki WHEEL --g2pm WHEEL` reads the wheels as archives;
-pypinyin must be installed. Each file is described with origin and licence in `data/SOURCES.md`.
+`python -m utterd.engine.frontend.build_data --misaki WHEEL --g2pm WHEEL` reads the wheels as
+archives; pypinyin must be installed. Origin and licence of each file: `data/SOURCES.md`.
 """
 
 import argparse
@@ -118,7 +118,7 @@ def polyphones(g2pm: Path) -> None:
     index = {name: i for i, name in enumerate(names)}
     order = sorted((c for c in characters if len(c) == 1), key=lambda c: characters[c])
     rows = [characters["<UNK>"], characters["시"], characters["끝"]]
-    order = [c for c in order if characters[c] not in rows and c != "시" and c != "끝"]
+    order = [c for c in order if characters[c] not in rows and c not in ("시", "끝")]
     rows += [characters[c] for c in order]
 
     def both(name: str) -> np.ndarray:

@@ -18,10 +18,27 @@ _SPACES = dict.fromkeys(
 )
 _LINES = {"\r": "\n", "\u2028": "\n", "\u2029": "\n"}
 _MAP = {
-    **_NARROW, **_SPACES, **_LINES,
-    "’": "'", "‘": "'", "ʼ": "'", "｀": "`", "‐": "-", "‑": "-", "﹣": "-", "｡": "。", "､": "、", "﹐": "，", "﹑": "、",
-    "﹒": "。", "﹔": "；", "﹕": "：", "﹖": "？", "﹗": "！", "〇": "零",
-}  # fmt: skip
+    **_NARROW,
+    **_SPACES,
+    **_LINES,
+    "’": "'",
+    "‘": "'",
+    "ʼ": "'",
+    "｀": "`",
+    "‐": "-",
+    "‑": "-",
+    "﹣": "-",
+    "｡": "。",
+    "､": "、",
+    "﹐": "，",
+    "﹑": "、",
+    "﹒": "。",
+    "﹔": "；",
+    "﹕": "：",
+    "﹖": "？",
+    "﹗": "！",
+    "〇": "零",
+}
 _ODD = re.compile(
     "[A-Za-z][\u0300-\u036f]+|[^\u0020-\u007e\u3001-\u3004\u3008-\u303f\u4e00-\u9fff\n，；：！？（）“”…—·～¥￥°℃²³]"
 )
@@ -67,7 +84,8 @@ def _form(cluster: str) -> str | None:
         return None
     if category == "Cc":
         return " "
-    if c in _KEPT_FORMS or category == "Nl" or "\u2460" <= c <= "\u2473" or "\u2776" <= c <= "\u277f":
+    circled = "\u2460" <= c <= "\u2473" or "\u2776" <= c <= "\u277f"
+    if c in _KEPT_FORMS or category == "Nl" or circled:
         return cluster
     if category == "So":
         form = unicodedata.normalize("NFKC", c)
@@ -90,4 +108,19 @@ def _latin(form: str) -> str:
     return unicodedata.normalize("NFC", "".join(plain))
 
 
-_LETTERS = {"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "th", "þ": "th", "ı": "i"}  # fmt: skip
+_LETTERS = {
+    "ß": "ss",
+    "æ": "ae",
+    "Æ": "AE",
+    "œ": "oe",
+    "Œ": "OE",
+    "ø": "o",
+    "Ø": "O",
+    "ł": "l",
+    "Ł": "L",
+    "đ": "d",
+    "Đ": "D",
+    "ð": "th",
+    "þ": "th",
+    "ı": "i",
+}

@@ -10,7 +10,10 @@ from utterd.engine.frontend.mapped import Edit, Mapped
 
 EmojiPolicy = Literal["name", "silent", "skip"]
 
-_ONE = "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2190-\u21ff\u2300-\u23ff\u25a0-\u25ff\u3030\u303d\u3297\u3299\u00a9\u00ae\u2122\u203c\u2049]"
+_ONE = (
+    "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2190-\u21ff\u2300-\u23ff"
+    "\u25a0-\u25ff\u3030\u303d\u3297\u3299\u00a9\u00ae\u2122\u203c\u2049]"
+)
 _MODIFIER = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\u20e3]"
 _EMOJI = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_ONE}{_MODIFIER}*(?:\u200d{_ONE}{_MODIFIER}*)*|[\ufe0e\ufe0f\u200d]+"

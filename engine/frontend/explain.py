@@ -121,9 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if args.json:
                 print(json.dumps({"text": text, "error": str(error)}, ensure_ascii=False))
             continue
-        out = (
-            json.dumps(as_object(analysis), ensure_ascii=False) if args.json else table(analysis)
-        )
+        out = json.dumps(as_object(analysis), ensure_ascii=False) if args.json else table(analysis)
         print(out.encode("utf-8", "backslashreplace").decode("utf-8"), flush=args.text == "-")
     return status
 

@@ -1,7 +1,7 @@
 """A small network that tells which reading a polyphonic character has in its sentence.
 
-The weights are g2pM's (Apache-2.0): a bidirectional LSTM of 32 units over the characters. It runs as
-one loop in numpy for both directions at once.
+The weights are g2pM's (Apache-2.0): a bidirectional LSTM of 32 units over the characters. It
+runs as one loop in numpy for both directions at once.
 """
 
 import io

@@ -34,9 +34,7 @@ from utterd.engine.frontend.user_lexicon import UserLexicon
 __all__ = ["Reader", "SsmlError"]
 
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_LATIN_WORD = re.compile(
-    r"(?<![A-Za-z\d./@:_-])[A-Za-z][a-z]+(?![A-Za-z\d/@:_]|\.[A-Za-z])"
-)
+_LATIN_WORD = re.compile(r"(?<![A-Za-z\d./@:_-])[A-Za-z][a-z]+(?![A-Za-z\d/@:_]|\.[A-Za-z])")
 MAX_SENTENCE = 400
 """Characters of a sentence that are read together; a longer one is cut at a clause."""
 
@@ -118,8 +116,14 @@ class Reader:
         found: list[Segment] = []
         for clause in segments.split(text, weights, tokens, cuts, first=first):
             composed, syllables, silent = speech.compose(
-                mapped, clause.start, clause.end, units, spoken, tokens, self._english, self.lexicon.phonemes
-            )  # fmt: skip
+                mapped,
+                clause,
+                units,
+                spoken,
+                tokens,
+                english_words=self._english,
+                own=self.lexicon.phonemes,
+            )
             skipped += silent
             if not composed.words:
                 if found and clause.pause_ms > found[-1].pause_ms:

@@ -32,7 +32,28 @@ _ROW = (
 )
 _COUNT_AFTER_ROW = ("级", "班", "区", "队")
 _LEXICAL = frozenset(
-    ["统一", "唯一", "惟一", "单一", "专一", "独一", "逐一", "之一", "周一", "期一", "拜一", "初一", "高一", "大一", "其一", "归一", "如一", "合一", "划一", "万一"]
+    (
+        "统一",
+        "唯一",
+        "惟一",
+        "单一",
+        "专一",
+        "独一",
+        "逐一",
+        "之一",
+        "周一",
+        "期一",
+        "拜一",
+        "初一",
+        "高一",
+        "大一",
+        "其一",
+        "归一",
+        "如一",
+        "合一",
+        "划一",
+        "万一",
+    )
 )
 """Words that end in 一 and keep its tone, whatever follows."""
 _IDIOMS = frozenset(["一五一十", "一一", "说一不二", "数一数二", "不管三七二十一"])
@@ -86,7 +107,9 @@ def _yi(
     token = tokens[words[units[i].start]]
     if text[token.start : token.end] in _IDIOMS:
         return "yi1"
-    counts = (left == "万" and following.text in "千百十") or (left in "高大" and following.text in "点些下")
+    counts = (left == "万" and following.text in "千百十") or (
+        left in "高大" and following.text in "点些下"
+    )
     if left + "一" in _LEXICAL and not counts:
         return "yi1"
     if following.text == "一":
@@ -99,7 +122,7 @@ def _yi(
 
 
 def _numeral(text: str, at: int, left: str, right: str) -> bool:
-    """Tell whether 一 is one digit among others, or the last of a number: 二十一, 一九四五, 三点一."""
+    """Tell whether 一 is a digit among others or ends a number: 二十一, 一九四五, 三点一."""
     if left in _ORDINAL_BEFORE:
         return True
     if right in _DIGITS and right != "两":
@@ -244,7 +267,9 @@ def _light(text: str, units: Sequence[Unit], spoken: list[str]) -> None:
         for size in (2, 3):
             word = text[unit.start : unit.start + size]
             places = light.get(word)
-            if places is None or i + size > len(units) or units[i + size - 1].end != unit.start + size:
+            if places is None or i + size > len(units):
+                continue
+            if units[i + size - 1].end != unit.start + size:
                 continue
             if word in _WHOLE_WAY and unit.start and text[unit.start - 1] in "一半这":
                 continue

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from utterd.engine.frontend.boundaries import ends
 from utterd.engine.frontend.words import Token
@@ -14,16 +15,52 @@ COMFORT = 18
 """Clauses are joined up to this many syllables."""
 
 PAUSES_MS = {
-    "。": 400, ".": 400, "！": 400, "!": 400, "？": 450, "?": 450, "；": 300, ";": 300, "…": 450, "\n": 500,
-    "，": 160, ",": 160, "：": 220, ":": 220, "、": 100, "—": 200,
-}  # fmt: skip
+    "。": 400,
+    ".": 400,
+    "！": 400,
+    "!": 400,
+    "？": 450,
+    "?": 450,
+    "；": 300,
+    ";": 300,
+    "…": 450,
+    "\n": 500,
+    "，": 160,
+    ",": 160,
+    "：": 220,
+    ":": 220,
+    "、": 100,
+    "—": 200,
+}
 _OPEN = "“「『（(【《〈[‘"
 _CLOSE = "”」』）)】》〉]’"
 # A word of these begins a phrase, one of those ends it: places where a long clause may be cut.
 _BEGINS = frozenset(["c", "p", "d", "r"])
 _ENDS = frozenset(["uj", "ul", "uz", "ud", "y", "f"])
 _WESTERN_BEGINS = frozenset(
-    ["and", "or", "but", "that", "which", "who", "when", "where", "while", "because", "if", "in", "on", "at", "to", "with", "for", "from", "by", "after", "before"]
+    (
+        "and",
+        "or",
+        "but",
+        "that",
+        "which",
+        "who",
+        "when",
+        "where",
+        "while",
+        "because",
+        "if",
+        "in",
+        "on",
+        "at",
+        "to",
+        "with",
+        "for",
+        "from",
+        "by",
+        "after",
+        "before",
+    )
 )
 _NEVER_AFTER = frozenset(
     [
@@ -90,7 +127,7 @@ def split(
             bounds = [start, *_balanced(places, start, end, total), end]
         else:
             bounds = [start, end]
-        for left, right in zip(bounds, bounds[1:], strict=False):
+        for left, right in pairwise(bounds):
             pause = _pause(text, right, cuts) if right == end else _soft_pause(text, right)
             clauses.append(Clause(left, right, pause))
     return clauses
@@ -110,7 +147,7 @@ def _natural(text: str, cuts: dict[int, int | None]) -> list[tuple[int, int]]:
     stops = {end for end, hard in ends(text) if end not in inside or hard}
     stops |= {i for i in cuts if 0 < i < len(text)}
     bounds = sorted({0, len(text)} | {s for s in stops if s <= len(text)})
-    return [(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if a < b]
+    return [(a, b) for a, b in pairwise(bounds) if a < b]
 
 
 def _join(
@@ -124,11 +161,9 @@ def _join(
             before = out[-1]
             has = total[before[1]] - total[before[0]]
             opening = first and len(out) == 1
-            if opening:
-                # The less is said first, the sooner it sounds; two syllables are enough to begin.
-                fits = has < 3 and has + size <= FIRST
-            else:
-                fits = has + size <= COMFORT
+            # The less is said first, the sooner it sounds; two syllables are enough to begin.
+            limit = FIRST if opening else COMFORT
+            fits = has + size <= limit and not (opening and has >= 3)
             if size == 0 or has == 0 or fits:
                 out[-1] = (before[0], end)
                 continue

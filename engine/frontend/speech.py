@@ -9,14 +9,51 @@ from utterd.engine.frontend.english.words import EnglishWords
 from utterd.engine.frontend.erhua import Unit
 from utterd.engine.frontend.mapped import Mapped
 from utterd.engine.frontend.phonemes import syllable
+from utterd.engine.frontend.segments import Clause
 from utterd.engine.frontend.words import Token
 
 # How marks are written for the voice: its alphabet has the Western ones.
 MARKS = {
-    "，": ",", "、": ",", "。": ".", "！": "!", "？": "?", "；": ";", "：": ":", "…": "…", "—": "—", "“": "“", "”": "”", "（": "(", "）": ")",
-    "《": "“", "》": "”", "〈": "“", "〉": "”", "「": "“", "」": "”", "『": "“", "』": "”", "【": "“", "】": "”", "〔": "(", "〕": ")", "［": "(", "］": ")",
-    "[": "(", "]": ")", "(": "(", ")": ")", ",": ",", ".": ".", "!": "!", "?": "?", ";": ";", ":": ":", "|": ",", "–": "—",
-}  # fmt: skip
+    "，": ",",
+    "、": ",",
+    "。": ".",
+    "！": "!",
+    "？": "?",
+    "；": ";",
+    "：": ":",
+    "…": "…",
+    "—": "—",
+    "“": "“",
+    "”": "”",
+    "（": "(",
+    "）": ")",
+    "《": "“",
+    "》": "”",
+    "〈": "“",
+    "〉": "”",
+    "「": "“",
+    "」": "”",
+    "『": "“",
+    "』": "”",
+    "【": "“",
+    "】": "”",
+    "〔": "(",
+    "〕": ")",
+    "［": "(",
+    "］": ")",
+    "[": "(",
+    "]": ")",
+    "(": "(",
+    ")": ")",
+    ",": ",",
+    ".": ".",
+    "!": "!",
+    "?": "?",
+    ";": ";",
+    ":": ":",
+    "|": ",",
+    "–": "—",
+}
 _OPENING = frozenset("“(")
 _SILENT = frozenset(" \n\t\"'`*_~-/\\{}<>^#·•.～々〜﹏↵＿￣ˉ§¶†‡●○◆◇■□▲▼★☆→←↑↓⇒°")
 ENGLISH = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)*'?")
@@ -66,15 +103,16 @@ class Composer:
 
 def compose(
     mapped: Mapped,
-    start: int,
-    end: int,
+    clause: Clause,
     units: Sequence[Unit],
     spoken: Sequence[str],
     tokens: Sequence[Token],
+    *,
     english_words: EnglishWords,
     own: Mapping[str, str],
 ) -> tuple[Composer, list[Syllable], list[Skipped]]:
-    """Read characters `start` to `end` of a normalised sentence."""
+    """Read a clause of a normalised sentence; `own` are the user's phonemes of words of letters."""
+    start, end = clause.start, clause.end
     out = Composer()
     syllables: list[Syllable] = []
     skipped: list[Skipped] = []

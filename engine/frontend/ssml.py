@@ -287,7 +287,8 @@ class _Parser:
         places = [i for i, c in enumerate(content.text) if _HAN.match(c)]
         if not syllables or len(syllables) != len(places):
             raise SsmlError(
-                f"ph has {len(syllables)} syllables for {len(places)} characters; give one each, as in ph=\"yin2 hang2\"",
+                f"ph has {len(syllables)} syllables for {len(places)} characters; "
+                'give one each, as in ph="yin2 hang2"',
                 opened.line, opened.column,
             )  # fmt: skip
         for syllable in syllables:
@@ -350,8 +351,23 @@ def _same(content: Mapped) -> Mapped:
 
 
 _SAY_AS: dict[str, Callable[[Mapped], Mapped]] = {
-    "characters": _characters, "spell-out": _characters, "verbatim": _characters, "digits": _telephone,
-    "telephone": _telephone, "phone": _telephone, "cardinal": _number, "number": _number, "ordinal": _ordinal,
-    "date": _date, "time": _same, "currency": _same, "money": _same, "unit": _same, "measure": _same, "fraction": _same,
-    "address": _same, "name": _same, "text": _same,
-}  # fmt: skip
+    "characters": _characters,
+    "spell-out": _characters,
+    "verbatim": _characters,
+    "digits": _telephone,
+    "telephone": _telephone,
+    "phone": _telephone,
+    "cardinal": _number,
+    "number": _number,
+    "ordinal": _ordinal,
+    "date": _date,
+    "time": _same,
+    "currency": _same,
+    "money": _same,
+    "unit": _same,
+    "measure": _same,
+    "fraction": _same,
+    "address": _same,
+    "name": _same,
+    "text": _same,
+}

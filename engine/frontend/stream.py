@@ -83,11 +83,10 @@ def _inside(text: str) -> bool:
 
 
 def _cut(text: str) -> int:
-    """Return where to cut a text without an end: at a pause or space, never inside a number or word."""
-    for marks in ("、 \t",):
-        for i in range(len(text) - 1, len(text) // 2, -1):
-            if text[i] in marks:
-                return i + 1
+    """Return where to cut a text without an end: at a pause or space, not inside a word."""
+    for i in range(len(text) - 1, len(text) // 2, -1):
+        if text[i] in "、 \t":
+            return i + 1
     at = len(text)
     while at > len(text) // 2 and _sticks(text[at - 1]):
         at -= 1

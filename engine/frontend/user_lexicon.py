@@ -23,7 +23,8 @@ _log = logging.getLogger(__name__)
 _HAN = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]")
 _PINYIN = re.compile(r"[A-Za-züÜ:]+[1-5](?:\s+[A-Za-züÜ:]+[1-5])*")
 _SYMBOLS = frozenset(
-    ';:,.!?—…"()“” \u0303ʣʥʦʨᵝꭧAIOQSTWYᵊabcdefhijklmnopqrstuvwxyzɑɐɒæβɔɕçɖðʤəɚɛɜɟɡɥɨɪʝɯɰŋɳɲɴøɸθœɹɾɻʁɽʂʃʈʧʊʋʌɣɤχʎʒʔˈˌːʰʲ↓→↗↘ᵻ'
+    ';:,.!?—…"()“” \u0303ʣʥʦʨᵝꭧAIOQSTWYᵊabcdefhijklmnopqrstuvwxyz'
+    "ɑɐɒæβɔɕçɖðʤəɚɛɜɟɡɥɨɪʝɯɰŋɳɲɴøɸθœɹɾɻʁɽʂʃʈʧʊʋʌɣɤχʎʒʔˈˌːʰʲ↓→↗↘ᵻ"
 )
 MAX_BYTES = 4 << 20
 

@@ -160,8 +160,8 @@ class Bench:
                     right[kind] += syllable.spoken == want
                 if syllable.spoken != want:
                     wrong.append(f"{text}: {syllable.text} {syllable.spoken}, not {want}")
-        for kind in right:
-            self.report(f"sandhi {kind}", right[kind], total[kind], wrong if kind == "all" else [])
+        for kind, count in right.items():
+            self.report(f"sandhi {kind}", count, total[kind], wrong if kind == "all" else [])
 
     def lines(self) -> Iterator[str]:
         for name in ("text/crosswoz.tsv", "text/ohf-intents-zh.txt", "zh/cpp-dev.sent"):
@@ -184,11 +184,13 @@ class Bench:
         self.result["robustness"] = {"lines": read, "random_strings": count, "exceptions": 0}
 
     def timing(self, rounds: int) -> None:
-        clauses = []
+        clauses: list[str] = []
         for line in self.lines():
-            for clause in re.split(r"[，。！？；]", line):
-                if 28 <= len(clause) <= 32 and re.search(r"\d", clause) and _han(clause) > 12:
-                    clauses.append(clause)
+            clauses += [
+                clause
+                for clause in re.split(r"[，。！？；]", line)
+                if 28 <= len(clause) <= 32 and re.search(r"\d", clause) and _han(clause) > 12
+            ]
         rng = random.Random(7)
         chosen = [rng.choice(clauses) for _ in range(rounds)]
         for clause in chosen[:200]:

@@ -1,7 +1,7 @@
 """The English lexicon: one block of sorted lines, searched in place.
 
-A dictionary of its 180,000 words would cost 40 MB and a quarter of a second at start; the block costs
-its own size and nothing.
+A dictionary of its 180,000 words would cost 40 MB and a quarter of a second at start; the block
+costs its own size.
 """
 
 from functools import lru_cache

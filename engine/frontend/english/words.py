@@ -122,9 +122,16 @@ class EnglishWords:
     def _inflected(self, word: str, tag: str) -> str | None:
         lower = word.lower()
         for ending, joiner in (
-            ("'s", _with_s), ("s'", _with_s), ("s", _with_s), ("ed", _with_ed), ("ing", _with_ing), ("'ll", _with_ll),
-            ("'d", _with_d), ("'ve", _with_ve), ("'re", _with_re),
-        ):  # fmt: skip
+            ("'s", _with_s),
+            ("s'", _with_s),
+            ("s", _with_s),
+            ("ed", _with_ed),
+            ("ing", _with_ing),
+            ("'ll", _with_ll),
+            ("'d", _with_d),
+            ("'ve", _with_ve),
+            ("'re", _with_re),
+        ):
             if not lower.endswith(ending):
                 continue
             for stem in _stems(lower, ending):

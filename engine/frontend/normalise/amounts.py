@@ -235,7 +235,7 @@ def of(text: str, following: str) -> str:
     """Say a number before `following`, the text behind it."""
     if text.lstrip("0") != "2" or text != "2":
         return number(text)
-    if following.startswith("年级") or following.startswith(("月", "日", "号", "楼", "班", "环")):
+    if following.startswith(("年级", "月", "日", "号", "楼", "班", "环")):
         return "二"
     if following.startswith(("两", "次方", "维", "进制")):
         return "二"

@@ -102,26 +102,7 @@ def _day(match: re.Match[str], mapped: Mapped) -> str | None:
     return _DAYS.get(match.group(1))
 
 
-RULES: list[Rule] = [
-    rule(rf"{_EDGE}({_YEAR})\s?([-/.])\s?(\d{{1,2}})\s?\2\s?(\d{{1,2}})(?!\d|\.\d)日?",
-         lambda m, t: _ymd_of(m)),
-    rule(rf"{_EDGE}(\d{{1,2}})[-/.](\d{{1,2}})[-/.]({_YEAR}){_END}", _mdy),
-    rule(rf"{_EDGE}(?P<year>(?:19|20)\d\d)[-/](?P<month>\d{{1,2}}){_END}(?!\d*[年月日号点:%])月?", _ym),
-    rule(rf"{_EDGE}(?P<year>(?:19|20)\d\d)\.(?P<month>0[1-9]|1[0-2]){_END}(?![年月日号元米度%])", _ym),
-    rule(rf"{_EDGE}(?P<month>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d){_END}", _ym),
-    rule(rf"{_EDGE}(?<![A-Za-z/])(\d\d)([-./])(\d\d){_END}(?![年月号%元℃°A-Za-z])日?", _md),
-    rule(rf"{_EDGE}({_YEAR})年?{RANGE}({_YEAR})(?=年|\)|）|赛季|学年|财年|$|[，。,、])", _years),
-    rule(r"(?<!\d)((?:1\d|20)?)(\d0)年代", _decade),
-    rule(r"(?<!\d)((?:1\d|20)\d0)[sS](?![A-Za-z0-9])", lambda m, t: f"{digits(m.group(1))}年代"),
-    rule(r"(?<!\d)(\d{1,4})年(?!级|代|[个])", _year),
-    rule(r"(?<!\d)([0-9][05])(?=后(?!天|面|续|悔|来|[,，。\d]|$)|后$|后[，。,])", lambda m, t: _after(m, t)),
-    rule(rf"(?<=[年月日号周]){RANGE}(?=[\d一二三四五六七八九十零])", _to, near="-~～—–－∼〜"),
-    rule(rf"(?<=[周期][一二三四五六日天]){RANGE}(?=(?:周|星期|礼拜)?[一二三四五六日天])", _to, near="-~～—–－∼〜"),
-    rule(r"(?<![\d.])(\d{1,2}\.\d{1,2})(?=劳动|国庆|假期|放假|长假|小长假|晚会|事件|事变|运动(?!鞋))", _day),
-]  # fmt: skip
-
-
-def _ymd_of(match: re.Match[str]) -> str | None:
+def _ymd(match: re.Match[str], mapped: Mapped) -> str | None:
     year, month, day = match.group(1, 3, 4)
     if not _is_date(month, day):
         return None
@@ -132,3 +113,22 @@ def _after(match: re.Match[str], mapped: Mapped) -> str | None:
     """80后, 95后: those born then; but 20后 of a duration is not written so."""
     before = mapped.text[max(0, match.start() - 1) : match.start()]
     return None if before in ("第", "过", "约") else digits(match.group(1))
+
+
+RULES: list[Rule] = [
+    rule(rf"{_EDGE}({_YEAR})\s?([-/.])\s?(\d{{1,2}})\s?\2\s?(\d{{1,2}})(?!\d|\.\d)日?",
+         _ymd),
+    rule(rf"{_EDGE}(\d{{1,2}})[-/.](\d{{1,2}})[-/.]({_YEAR}){_END}", _mdy),
+    rule(rf"{_EDGE}(?P<year>(?:19|20)\d\d)[-/](?P<month>\d{{1,2}}){_END}(?!\d*[年月日号点:%])月?", _ym),
+    rule(rf"{_EDGE}(?P<year>(?:19|20)\d\d)\.(?P<month>0[1-9]|1[0-2]){_END}(?![年月日号元米度%])", _ym),
+    rule(rf"{_EDGE}(?P<month>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d){_END}", _ym),
+    rule(rf"{_EDGE}(?<![A-Za-z/])(\d\d)([-./])(\d\d){_END}(?![年月号%元℃°A-Za-z])日?", _md),
+    rule(rf"{_EDGE}({_YEAR})年?{RANGE}({_YEAR})(?=年|\)|）|赛季|学年|财年|$|[，。,、])", _years),
+    rule(r"(?<!\d)((?:1\d|20)?)(\d0)年代", _decade),
+    rule(r"(?<!\d)((?:1\d|20)\d0)[sS](?![A-Za-z0-9])", lambda m, t: f"{digits(m.group(1))}年代"),
+    rule(r"(?<!\d)(\d{1,4})年(?!级|代|[个])", _year),
+    rule(r"(?<!\d)([0-9][05])(?=后(?!天|面|续|悔|来|[,，。\d]|$)|后$|后[，。,])", _after),
+    rule(rf"(?<=[年月日号周]){RANGE}(?=[\d一二三四五六七八九十零])", _to, near="-~～—–－∼〜"),
+    rule(rf"(?<=[周期][一二三四五六日天]){RANGE}(?=(?:周|星期|礼拜)?[一二三四五六日天])", _to, near="-~～—–－∼〜"),
+    rule(r"(?<![\d.])(\d{1,2}\.\d{1,2})(?=劳动|国庆|假期|放假|长假|小长假|晚会|事件|事变|运动(?!鞋))", _day),
+]  # fmt: skip

@@ -79,11 +79,7 @@ _NUMBERED = frozenset(
 def _named(match: re.Match[str], mapped: Mapped) -> Mapped | str:
     word, number, fraction = match.group("word", "number", "fraction")
     if fraction:
-        return (
-            f"{word}{_parts(number + fraction)}"
-            if fraction.count(".") == 1
-            else f"{word}{_parts(number + fraction)}"
-        )
+        return word + _parts(number + fraction)
     if len(number) >= 4 or (len(number) == 3 and not number.endswith("00")):
         said = code(mapped, match.start("number"), match.end("number"))
         head = mapped.piece(match.start("word"), match.end("word"))

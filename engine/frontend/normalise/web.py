@@ -13,7 +13,9 @@ _SIGNS = {
 _DOMAINS = (
     "com|cn|org|net|io|gov|edu|top|cc|tv|ai|me|app|dev|info|biz|xyz|hk|tw|jp|uk|us|eu|de|fr|co|so"
 )
-_HOST = rf"[A-Za-z0-9][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)*\.(?:{_DOMAINS})(?![A-Za-z0-9])(?!\.[A-Za-z])"
+_HOST = (
+    rf"[A-Za-z0-9][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)*\.(?:{_DOMAINS})(?![A-Za-z0-9])(?!\.[A-Za-z])"
+)
 _PATH = r"(?::\d+)?(?:/[A-Za-z0-9._~%/?=&#:@+-]*[A-Za-z0-9/=_])?/?"
 _SPELLED = frozenset(["www", "http", "https", "ftp", "html", "php", "api"])
 

@@ -99,7 +99,14 @@ def test_numbers_in_english_sentences(reader, written, said):
 
 def test_guesses_are_sounds_with_one_main_stress():
     guess = Guess()
-    for word in ("kubernetes", "blorptastic", "zzz", "a", "xyz", "antidisestablishmentarianism" * 3):
+    for word in (
+        "kubernetes",
+        "blorptastic",
+        "zzz",
+        "a",
+        "xyz",
+        "antidisestablishmentarianism" * 3,
+    ):
         said = guess(word)
         assert set(said) <= KOKORO
         assert said.count("ˈ") <= 1
@@ -110,7 +117,9 @@ def test_guesses_are_sounds_with_one_main_stress():
 def test_guesses_words_of_the_lexicon_mostly_right():
     """Half of the words without a family are read exactly so, stress included."""
     lines = [line.split("\t") for line in read_bytes("english.tsv").decode().splitlines()]
-    plain = [(w, p) for w, p in lines if w.isalpha() and w.islower() and 4 < len(w) < 12 and "=" not in p]
+    plain = [
+        (w, p) for w, p in lines if w.isalpha() and w.islower() and 4 < len(w) < 12 and "=" not in p
+    ]
     sample = random.Random(3).sample(plain, 400)
     guess = Guess()
     right = sum(guess(word) == stress(phonemes) for word, phonemes in sample)
@@ -118,7 +127,8 @@ def test_guesses_words_of_the_lexicon_mostly_right():
 
 
 @pytest.mark.parametrize(
-    ("given", "stressed"), [("kæt", "kˈæt"), ("bəˌnɑnə", "bəˈnɑnə"), ("ˈæˈb", "ˈæˌb"), ("ksk", "ksk")]
+    ("given", "stressed"),
+    [("kæt", "kˈæt"), ("bəˌnɑnə", "bəˈnɑnə"), ("ˈæˈb", "ˈæˌb"), ("ksk", "ksk")],
 )
 def test_stress_is_put_right(given, stressed):
     assert stress(given) == stressed

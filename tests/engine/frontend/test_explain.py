@@ -49,7 +49,12 @@ def test_bad_markup_is_one_line_and_exit_1(capsys):
 
 
 def test_ssml_with_marks_and_prosody(capsys):
-    assert explain.main(["--ssml", '<speak><prosody rate="slow"><mark name="m"/>你好</prosody></speak>']) == 0
+    assert (
+        explain.main(
+            ["--ssml", '<speak><prosody rate="slow"><mark name="m"/>你好</prosody></speak>']
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "m@0" in out
     assert "rate 0.75" in out

@@ -9,11 +9,25 @@ from .test_reader import KOKORO
 @pytest.mark.parametrize(
     ("pinyin", "said"),
     [
-        ("ma1", "ma→"), ("ma5", "ma"), ("zhi1", "ꭧɨ→"), ("ci2", "ʦʰɨ↗"), ("lv4", "ly↘"), ("xue2", "ɕɥe↗"),
-        ("yuan2", "ɥɛ↗n"), ("wu3", "u↓"), ("you3", "jou↓"), ("er4", "ɚ↘"), ("ng4", "ŋ↘"), ("xiong2", "ɕjʊ↗ŋ"),
-        ("dui4", "twei↘"), ("jiu3", "ʨjou↓"), ("dianr3", "tja↓ɻ"), ("huar1", "xwa→ɻ"), ("shir4", "ʂə↘ɻ"),
+        ("ma1", "ma→"),
+        ("ma5", "ma"),
+        ("zhi1", "ꭧɨ→"),
+        ("ci2", "ʦʰɨ↗"),
+        ("lv4", "ly↘"),
+        ("xue2", "ɕɥe↗"),
+        ("yuan2", "ɥɛ↗n"),
+        ("wu3", "u↓"),
+        ("you3", "jou↓"),
+        ("er4", "ɚ↘"),
+        ("ng4", "ŋ↘"),
+        ("xiong2", "ɕjʊ↗ŋ"),
+        ("dui4", "twei↘"),
+        ("jiu3", "ʨjou↓"),
+        ("dianr3", "tja↓ɻ"),
+        ("huar1", "xwa→ɻ"),
+        ("shir4", "ʂə↘ɻ"),
     ],
-)  # fmt: skip
+)
 def test_syllables(pinyin, said):
     assert syllable(pinyin) == said
 

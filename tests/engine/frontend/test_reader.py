@@ -9,10 +9,58 @@ from utterd.engine.frontend.reader import Reader
 from .conftest import cases
 
 KOKORO = frozenset(
-    ";:,.!?—…\"()“” \u0303ʣʥʦʨᵝꭧAIOQSTWYᵊabcdefhijklmnopqrstuvwxyz"
+    ';:,.!?—…"()“” \u0303ʣʥʦʨᵝꭧAIOQSTWYᵊabcdefhijklmnopqrstuvwxyz'
     "ɑɐɒæβɔɕçɖðʤəɚɛɜɟɡɥɨɪʝɯɰŋɳɲɴøɸθœɹɾɻʁɽʂʃʈʧʊʋʌɣɤχʎʒʔˈˌːʰʲ↓→↗↘ᵻ"
 )
-PIECES = ["导航到", "3.5", "12:30", "-", "℃", "一", "不", "儿", "花儿", "http://a.cn/?b=1", "<b>", "**", "😀", "👨\u200d👩\u200d👧", "�", "́", "`", "{", "}", "[", "](", "&lt;", "\u200d", "１", "Ⅳ", "½", "著", "GPT-4o", "$5", "%", "～", "行{hang2}", "调高", "hello", "I'm", "KTV", "。", "，！", "𠮷", "々", "㍿", "한", "あ", "Ω", "²", "1/2", "x²+y²=1"]
+PIECES = [
+    "导航到",
+    "3.5",
+    "12:30",
+    "-",
+    "℃",
+    "一",
+    "不",
+    "儿",
+    "花儿",
+    "http://a.cn/?b=1",
+    "<b>",
+    "**",
+    "😀",
+    "👨\u200d👩\u200d👧",
+    "�",
+    "́",
+    "`",
+    "{",
+    "}",
+    "[",
+    "](",
+    "&lt;",
+    "\u200d",
+    "１",
+    "Ⅳ",
+    "½",
+    "著",
+    "GPT-4o",
+    "$5",
+    "%",
+    "～",
+    "行{hang2}",
+    "调高",
+    "hello",
+    "I'm",
+    "KTV",
+    "。",
+    "，！",
+    "𠮷",
+    "々",
+    "㍿",
+    "한",
+    "あ",
+    "Ω",
+    "²",
+    "1/2",
+    "x²+y²=1",
+]
 TEXT = st.lists(
     st.one_of(
         st.sampled_from(PIECES),
@@ -30,7 +78,8 @@ def check(reader, text, offset=0):
     last = offset
     for segment in analysis.segments:
         assert offset <= segment.start <= segment.end <= end
-        assert segment.phonemes and segment.words
+        assert segment.phonemes
+        assert segment.words
         for phoneme in segment.phonemes:
             assert last <= phoneme.start <= phoneme.end <= end
             assert phoneme.symbol in KOKORO
@@ -119,7 +168,14 @@ def test_erhua_covers_both_characters(syllables):
 def test_a_word_is_what_a_caption_shows(reader):
     text = "打开CarPlay播放26首音乐"
     segment = reader.analyse(text).segments[0]
-    assert [text[w.start : w.end] for w in segment.words] == ["打开", "CarPlay", "播放", "26", "首", "音乐"]
+    assert [text[w.start : w.end] for w in segment.words] == [
+        "打开",
+        "CarPlay",
+        "播放",
+        "26",
+        "首",
+        "音乐",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,18 @@ def test_no_clause_is_longer_than_a_breath(reader):
 @pytest.mark.parametrize(
     ("text", "whole"),
     [
-        ("我们昨天在那个商店里一共花了三万五千六百七十八块九毛钱买了一台很大的电视机", "三万五千六百七十八块九毛"),
-        ("请帮我在应用商店里面搜索一下这个叫做Visual Studio Code的软件然后把它装上", "Visual Studio Code"),
-        ("推荐您去北京临空智选假日酒店（国际展览中心和平里店）附近的餐厅吃晚饭好吗", "（国际展览中心和平里店）"),
+        (
+            "我们昨天在那个商店里一共花了三万五千六百七十八块九毛钱买了一台很大的电视机",
+            "三万五千六百七十八块九毛",
+        ),
+        (
+            "请帮我在应用商店里面搜索一下这个叫做Visual Studio Code的软件然后把它装上",
+            "Visual Studio Code",
+        ),
+        (
+            "推荐您去北京临空智选假日酒店（国际展览中心和平里店）附近的餐厅吃晚饭好吗",
+            "（国际展览中心和平里店）",
+        ),
     ],
 )
 def test_no_cut_inside_numbers_english_or_brackets(reader, text, whole):
@@ -49,14 +58,20 @@ def test_pauses_follow_the_marks(reader):
         return reader.analyse(text).segments[0].pause_ms
 
     assert pause("走吧") == 0
-    assert 0 < pause("我们先走，后面的事情等到了再说吧") < pause("走吧；") < pause("走吧。") < pause("走吧\n")
+    assert (
+        0
+        < pause("我们先走，后面的事情等到了再说吧")
+        < pause("走吧；")
+        < pause("走吧。")
+        < pause("走吧\n")
+    )
     assert pause("走吗？") >= pause("走吧。")
 
 
 def test_marks_become_symbols_of_the_voice(reader):
     segments = reader.analyse("他说：“走！”（真的？）").segments
     symbols = "".join(p.symbol for segment in segments for p in segment.phonemes)
-    assert [c for c in symbols if c in ':“!”(?)'] == list(":“!”(?)")
+    assert [c for c in symbols if c in ":“!”(?)"] == list(":“!”(?)")
 
 
 def test_quoted_sentence_stays_with_its_marks(reader):

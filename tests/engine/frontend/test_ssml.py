@@ -41,7 +41,9 @@ def test_trailing_and_leading_marks_are_kept(reader):
 
 def test_prosody_multiplies_inwards(reader):
     analysis = _analyse(
-        reader, '甲<prosody rate="150%" pitch="+20%">乙<prosody rate="slow" volume="loud">丙</prosody></prosody>丁'
+        reader,
+        '甲<prosody rate="150%" pitch="+20%">乙'
+        '<prosody rate="slow" volume="loud">丙</prosody></prosody>丁',
     )
     found = [(g.text, g.rate, g.pitch, g.volume) for g in analysis.segments]
     assert found[0] == ("甲", 1.0, 1.0, 1.0)
@@ -51,7 +53,9 @@ def test_prosody_multiplies_inwards(reader):
 
 
 def test_voice_and_language(reader):
-    analysis = _analyse(reader, '<voice name="zm_yunxi">你好</voice><lang xml:lang="en-US">5 of 10</lang>')
+    analysis = _analyse(
+        reader, '<voice name="zm_yunxi">你好</voice><lang xml:lang="en-US">5 of 10</lang>'
+    )
     assert analysis.segments[0].speaker == "zm_yunxi"
     assert analysis.segments[1].speaker == ""
 
@@ -134,4 +138,7 @@ def test_any_text_is_read_or_refused(text):
         except SsmlError:
             continue
         assert document.text.starts == sorted(document.text.starts)
-        assert all(0 <= a <= b <= len(candidate) for a, b in zip(document.text.starts, document.text.ends, strict=True))
+        assert all(
+            0 <= a <= b <= len(candidate)
+            for a, b in zip(document.text.starts, document.text.ends, strict=True)
+        )

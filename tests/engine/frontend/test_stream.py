@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +94,7 @@ TEXT = st.text(
 @given(TEXT, st.lists(st.integers(0, 300), max_size=12), st.integers(0, 3))
 def test_pieces_together_are_the_text(text, cuts, flush_every):
     bounds = sorted({0, len(text), *(c for c in cuts if c < len(text))})
-    pushed = [text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    pushed = [text[a:b] for a, b in pairwise(bounds)]
     ready = _run(pushed, flush_every=flush_every)
     assert "".join(piece.text for piece in ready) == text
     at = 0
