@@ -10,9 +10,10 @@ from pathlib import Path
 from utterd.audio._callback import Core
 from utterd.audio.feed import lead_ms
 from utterd.audio.messages import Configure
-from utterd.audio.sink import Format, SinkError
+from utterd.audio.sink import Format, SinkError, takes_sound
 
 DEFAULT_RATE = 48_000
+_FIRST_PERIOD_SECONDS = 5.0
 _HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
 _SAMPLE_BYTES = 2
 
@@ -52,6 +53,9 @@ class PacedSink:
         )
         if error := self._core.start_paced(fd, frames):
             raise SinkError("failed", f"no thread for the sink {self.name}: {os.strerror(error)}")
+        if not takes_sound(self._core, 1, _FIRST_PERIOD_SECONDS):
+            self.close()
+            raise SinkError("stalled", f"the thread of the sink {self.name} does not run")
         return Format(name, self._rate, self._channels, period_frames, period_ms / speed, speed)
 
     def trouble(self) -> SinkError | None:

@@ -27,8 +27,7 @@ from utterd.audio.ring import Ring, RingError
 from utterd.audio.sink import Format, Reason, Sink, SinkError
 
 STALL_SECONDS = 0.25
-_FIRST_CALLBACK_SECONDS = 2.0
-_OPEN_SECONDS = 5.0
+_OPEN_SECONDS = 7.0
 _CLOSE_SECONDS = 0.3
 _FADE_SECONDS = 0.25
 _RETRY_SECONDS = (0.2, 5.0)
@@ -136,12 +135,11 @@ class Player:
         try:
             with Deadline(_OPEN_SECONDS, lambda: self._channel.send(last_words)):
                 opened = self._sink.open()
-                self._opened_ns = time.monotonic_ns()
-                self._wait_for_callback()
         except SinkError as error:
             self._lose(Happening.FAILED, error)
             return
         self._format = opened
+        self._opened_ns = time.monotonic_ns()
         self._stale_since = 0.0
         _hurry_process()
         self._enter(Happening.OPENED)
@@ -159,18 +157,6 @@ class Player:
             )
         )
         self._work()
-
-    def _wait_for_callback(self) -> None:
-        until = time.monotonic() + _FIRST_CALLBACK_SECONDS
-        while self._ring.heartbeat_ns < self._opened_ns:
-            if error := self._sink.trouble():
-                raise error
-            if time.monotonic() > until:
-                raise SinkError(
-                    "stalled",
-                    f"{self._sink.name} is open but takes no sound: is the sound server stuck?",
-                )
-            time.sleep(0.001)
 
     def _wait(self) -> None:
         """Sleep until something happened or is due, and do it."""

@@ -1,22 +1,34 @@
 """The device sink: PortAudio through sounddevice, with the C callback handed to it as it is."""
 
 import os
+import time
+from functools import partial
 from typing import Any
 
 from utterd.audio import _callback
 from utterd.audio.devices import Device, find_device, list_devices, load_portaudio
 from utterd.audio.feed import LEAD_MS
 from utterd.audio.messages import Configure
-from utterd.audio.sink import Format, SinkError
+from utterd.audio.sink import Format, SinkError, takes_sound
 
 _PREFERRED_RATE = 48_000
 """Taken where the device can do it: most hardware and all sound servers run at it."""
+_LARGER_LATENCIES_MS = (25.0, 50.0, 200.0)
+"""For servers that work in steps of 1024 samples (PipeWire in virtual machines), 2048, and more."""
+_FIRST_SOUND_SECONDS = 2.0
+"""PulseAudio lets a new stream wait for 1.5 s."""
+_NEXT_SOUND_SECONDS = 0.7
+_PACE_SECONDS = 1.0
+_PACE_SHARE = 0.9
 _UNAVAILABLE = -9985  # paDeviceUnavailable
 _BAD_SAMPLE_FORMAT = -9994  # paSampleFormatNotSupported
 
 
 class DeviceSink:
     """A sound device, opened anew as often as needed.
+
+    The smallest buffer is tried first. Where the sound server works in larger steps than that,
+    it takes no sound, or only now and then; then a larger buffer is tried.
 
     Args:
         core: The audio thread's data.
@@ -28,32 +40,53 @@ class DeviceSink:
         self._core = core
         self._configure = configure
         self._stream: Any = None
+        self._format: Format | None = None
         self._fresh = False
+        self._latencies = [configure.period_ms]
+        self._latencies += [ms for ms in _LARGER_LATENCIES_MS if ms > configure.period_ms]
+        self._pace_from = 0.0, 0
         # A sound server may otherwise keep seconds in its buffer.
         os.environ.setdefault("PIPEWIRE_LATENCY", f"256/{_PREFERRED_RATE}")
 
     def open(self) -> Format:
-        """Find the device by its name and start a stream of zeros.
+        """Find the device by its name and play zeros on it.
 
         Raises:
-            SinkError: The device is not there, is busy, or does not take any format of ours.
+            SinkError: The device is not there, is busy, takes no format of ours, or no sound.
         """
         fresh, self._fresh = self._fresh, True  # from now on PortAudio's list may be stale
         device = find_device(self.name, list_devices(fresh=fresh))
+        patience = _FIRST_SOUND_SECONDS
+        while True:
+            opened = self._open_stream(device, self._latencies[0])
+            if takes_sound(self._core, 3 * opened.period_frames, patience):
+                self._format = opened
+                self._pace_from = time.monotonic(), self._core.taken
+                return opened
+            self.close()
+            if len(self._latencies) == 1:
+                raise SinkError(
+                    "stalled", f"{device} is open but takes no sound: is the sound server stuck?"
+                )
+            del self._latencies[0]
+            patience = _NEXT_SOUND_SECONDS
+
+    def _open_stream(self, device: Device, latency_ms: float) -> Format:
         sounddevice = load_portaudio()
         channels = self._configure.channels or min(2, device.channels)
         try:
             rate = self._choose_rate(sounddevice, device, channels)
-            for sample_format in ("float32", "int16"):
-                try:
-                    return self._start(sounddevice, device, channels, rate, sample_format)
-                except sounddevice.PortAudioError as error:
-                    self.close()
-                    if _code(error) != _BAD_SAMPLE_FORMAT or sample_format == "int16":
-                        raise
+            start = partial(self._start, sounddevice, device, channels, rate, latency_ms=latency_ms)
+            try:
+                return start(sample_format="float32")
+            except sounddevice.PortAudioError as error:
+                self.close()
+                if _code(error) != _BAD_SAMPLE_FORMAT:
+                    raise
+            return start(sample_format="int16")
         except sounddevice.PortAudioError as error:
+            self.close()
             raise explain(device, error) from None
-        raise AssertionError
 
     def _choose_rate(self, sounddevice: Any, device: Device, channels: int) -> int:  # noqa: ANN401
         for rate in (self._configure.rate, _PREFERRED_RATE):
@@ -75,7 +108,9 @@ class DeviceSink:
         device: Device,
         channels: int,
         rate: int,
+        *,
         sample_format: str,
+        latency_ms: float,
     ) -> Format:
         ffi = sounddevice._ffi
         period_frames = max(1, round(self._configure.period_ms * rate / 1000))
@@ -86,38 +121,58 @@ class DeviceSink:
             device=device.index,
             channels=channels,
             dtype=sample_format,
-            latency="low",
+            latency=latency_ms / 1000,
             clip_off=True,
             dither_off=True,
             callback=ffi.cast("PaStreamCallback *", _callback.CALLBACK),
             userdata=ffi.cast("void *", self._core.address),
         )
-        latency_ms = 1000 * float(self._stream.latency)
+        granted_ms = 1000 * float(self._stream.latency)
         self._core.configure(
             rate=rate,
             channels=channels,
             period_frames=period_frames,
             ramp_ms=self._configure.ramp_ms,
             lead_ms=LEAD_MS,
-            latency_ms=latency_ms,
+            latency_ms=granted_ms,
             int16=sample_format == "int16",
             speed=1.0,
         )
         self._stream.start()
         name = f"{device.name} ({device.host_api})"
-        return Format(name, rate, channels, period_frames, latency_ms)
+        return Format(name, rate, channels, period_frames, granted_ms)
 
     def trouble(self) -> SinkError | None:
         """Some host APIs say that they have stopped; others are only noticed by their silence."""
-        if self._stream is None or self._stream.active:
+        if self._stream is None or self._format is None:
             return None
+        if not self._stream.active:
+            return SinkError(
+                "vanished", f"the sound device {self.name!r} has stopped: is it plugged in?"
+            )
+        return self._slow(self._format)
+
+    def _slow(self, opened: Format) -> SinkError | None:
+        """Whether sound has been taken at much less than its rate, for a while."""
+        begin, taken_before = self._pace_from
+        now, taken = time.monotonic(), self._core.taken
+        if now - begin < _PACE_SECONDS:
+            return None
+        self._pace_from = now, taken
+        share = (taken - taken_before) / ((now - begin) * opened.rate)
+        if share >= _PACE_SHARE or share == 0.0 or len(self._latencies) == 1:
+            return None  # not at all is another matter: the device stands still
+        del self._latencies[0]
         return SinkError(
-            "vanished", f"the sound device {self.name!r} has stopped: is it plugged in?"
+            "stalled",
+            f"{opened.device} takes sound at {share:.0%} of its rate: its buffer of "
+            f"{opened.latency_ms:.0f} ms is too small, opening it with {self._latencies[0]:.0f} ms",
         )
 
     def close(self) -> None:
         """Drop what the device still has and close it. This may hang; the caller limits it."""
         stream, self._stream = self._stream, None
+        self._format = None
         if stream is not None:
             stream.abort(ignore_errors=True)
             stream.close(ignore_errors=True)

@@ -1,7 +1,10 @@
 """What the player needs of a sink; the device, the WAV file and the null sink provide it."""
 
+import time
 from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from utterd.audio._callback import Core
 
 Reason = Literal["missing", "busy", "vanished", "stalled", "failed"]
 
@@ -41,7 +44,7 @@ class Sink(Protocol):
     """As configured; for messages."""
 
     def open(self) -> Format:
-        """Open it and let its callbacks begin.
+        """Open it and return once it takes sound.
 
         Raises:
             SinkError: It can't be opened now.
@@ -52,3 +55,20 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """End the callbacks and let go of the sink. Once it returns none runs any more."""
+
+
+def takes_sound(core: Core, frames: int, seconds: float) -> bool:
+    """Wait until the sink has taken so many more frames.
+
+    Args:
+        core: The audio thread's data.
+        frames: How many are enough.
+        seconds: How long to wait at most.
+    """
+    enough = core.taken + frames
+    until = time.monotonic() + seconds
+    while core.taken < enough:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True

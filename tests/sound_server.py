@@ -148,6 +148,10 @@ class SoundServer:
         """Run the graph at a rate in Hz; 0 lets it be 48000 again."""
         self.run("pw-metadata", "-n", "settings", "0", "clock.force-rate", str(rate))
 
+    def force_quantum(self, frames: int) -> None:
+        """Let the graph work in steps of so many frames; 0 lets it be as its clients ask."""
+        self.run("pw-metadata", "-n", "settings", "0", "clock.force-quantum", str(frames))
+
     def remove_sink(self) -> None:
         """Take the speaker away, as if it were unplugged."""
         self.run("pw-cli", "destroy", SINK)

@@ -104,6 +104,7 @@ int audio_callback(const void *input, void *output, unsigned long frames,
         spread(core, mono, count, (char *)output + done * frame_bytes);
         done += count;
     }
+    __atomic_store_n(&core->taken, core->taken + frames, __ATOMIC_RELEASE);
     wake_interpreter(core, events_before);
     return 0;
 }

@@ -77,6 +77,7 @@ struct core {
     struct event events[EVENTS];
 
     uint32_t closing; /* interpreter: hold for good */
+    uint64_t taken;   /* audio thread: frames the device has taken since `configure` */
     int32_t realtime; /* audio thread: -1 not tried, 0 refused, 1 granted */
 
     /* The audio thread's own. */

@@ -89,6 +89,7 @@ static PyObject *core_configure(PyObject *self, PyObject *args, PyObject *kwargs
     level_set_rate(&core->level, rate);
     core->level.gain = ring_gain(core->ring);
     core->realtime = -1;
+    core->taken = 0;
     detach(core);
     Py_RETURN_NONE;
 }
@@ -244,6 +245,12 @@ static PyObject *get_realtime(PyObject *self, void *ignored) {
     return PyBool_FromLong(__atomic_load_n(&core_of(self)->realtime, __ATOMIC_ACQUIRE) > 0);
 }
 
+static PyObject *get_taken(PyObject *self, void *ignored) {
+    (void)ignored;
+    return PyLong_FromUnsignedLongLong(
+        __atomic_load_n(&core_of(self)->taken, __ATOMIC_ACQUIRE));
+}
+
 static PyObject *get_runaway(PyObject *self, void *ignored) {
     (void)self;
     (void)ignored;
@@ -287,6 +294,7 @@ static PyGetSetDef properties[] = {
     {"room", get_room, NULL, NULL, NULL},
     {"silent", get_silent, NULL, NULL, NULL},
     {"realtime", get_realtime, NULL, NULL, NULL},
+    {"taken", get_taken, NULL, NULL, NULL},
     {"runaway", get_runaway, NULL, NULL, NULL},
     {"underruns", get_underruns, NULL, NULL, NULL},
     {"wav_errno", get_wav_errno, NULL, NULL, NULL},
