@@ -124,7 +124,7 @@ def _di_ground(context: Context, i: int) -> str | None:
         or word in ("逐步", "一点点")
     )
     acts = after.startswith(("v", "d", "p", "a", "z", "i", "l", "m")) or (doubled and after)
-    if manner and acts:
+    if (manner and acts) or (doubled and not after):
         return "de5"
     return "di4"
 
@@ -234,10 +234,25 @@ def _return(context: Context, i: int) -> str | None:
     n = context.token(i)
     if context.tokens[n].end - context.tokens[n].start > 1:
         return None
+    if not context.at(i + 1) or context.tag(n + 1) == "x":
+        return (
+            "huan2"
+            if context.word(n - 1) in ("没", "要", "该", "不", "来", "去", "已", "先", "得")
+            else "hai2"
+        )
     taken = any(context.word(k) in ("把", "将") for k in range(max(0, n - 4), n - 1))
     if taken and not context.tag(n + 1).startswith(("d", "v")):
         return "huan2"
     return "hai2"
+
+
+def _poor(context: Context, i: int) -> str | None:
+    """差: cha4 when it says how something is."""
+    n = context.token(i)
+    if context.tokens[n].end - context.tokens[n].start > 1:
+        return None
+    last = context.tag(n + 1) in ("", "x") or context.at(i + 1) in ("了", "得", "吗", "的", "吧")
+    return "cha4" if last and context.tag(n - 1).startswith(("n", "d", "v", "z", "a")) else None
 
 
 def _turn(context: Context, i: int) -> str | None:
@@ -264,5 +279,7 @@ RULES: dict[str, Callable[[Context, int], str | None]] = {
     "喂": _hello,
     "还": _return,
     "转": _turn,
+    "差": _poor,
+    "调": _always("tiao2"),
     "的": _always("de5"),
 }

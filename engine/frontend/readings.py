@@ -60,6 +60,7 @@ class Readings:
             for i, (reading, sure) in zip(targets, self._network.read(text, targets), strict=True):
                 if sure >= SURE:
                     out[i] = reading
+        _same_again(text, out, known)
         return out
 
     def _by_phrase(self, text: str, tokens: Sequence[Token]) -> tuple[list[str], list[bool]]:
@@ -72,3 +73,11 @@ class Readings:
                 out[start:end] = found.split(" ")
                 covered[start:end] = [True] * (end - start)
         return out, covered
+
+
+def _same_again(text: str, readings: list[str], known: dict[int, str]) -> None:
+    """Read both halves of 重不重, 数一数, 有没有 alike."""
+    for i in range(2, len(text)):
+        if text[i] == text[i - 2] and text[i - 1] in "不一没了" and i not in known:
+            if text[i] not in "还得一了不" and readings[i - 2]:
+                readings[i] = readings[i - 2]

@@ -100,6 +100,10 @@ def _yi(
     if following is None:
         return "yi1"
     left = before.text if before else ""
+    at = units[i].start
+    if not left and at and text[at - 1].isascii() and text[at - 1].isalnum():
+        # The number of a name: D1口, V1.
+        return "yi1"
     if _numeral(text, units[i].start, left, following.text):
         return "yi1"
     if left and left == following.text and left not in _DIGITS:

@@ -204,6 +204,8 @@ def _places(
             cost = 0.0
         elif token.tag in _ENDS:
             cost = 0.5
+        elif text[token.end] == "是":
+            cost = 0.8
         elif following.tag in _BEGINS and text[token.start : token.end] not in _NEVER_AFTER:
             cost = 0.4
         elif token.tag in ("n", "ns", "nt", "nz", "t") and following.tag.startswith("v"):
@@ -230,6 +232,10 @@ def _together(text: str, token: Token, following: Token) -> bool:
     if text[token.end - 1] in _NUMERAL and text[token.end] in _NUMERAL:
         return True
     if token.tag == "m" and following.tag in ("m", "q"):
+        return True
+    if text[token.end - 1] in "到至比" and text[token.end] in _NUMERAL:
+        return True
+    if text[token.end] in "到至比" and text[token.end + 1 : token.end + 2] in _NUMERAL:
         return True
     named = ("nr", "ns", "nt", "nz", "x")
     return token.tag.startswith(named) and following.tag.startswith((*named[:-1], "n", "ng"))
