@@ -209,7 +209,7 @@ class Commands:
         return health.describe(self._service)
 
     def _metrics(self, _: protocol.Metrics, __: Call) -> Reply:
-        return {"ok": True} | self._service.metrics.describe()
+        return {"ok": True} | health.measure(self._service)
 
     def _warm_up(self, command: protocol.Warmup, call: Call) -> None:
         voices = self._service.voices

@@ -111,6 +111,14 @@ class Ducking(_Section, frozen=True):
     """Run when it ends."""
 
 
+class Metrics(_Section, frozen=True):
+    """Metrics for a Prometheus server; `utterd top` and the command `metrics` need none of this."""
+
+    listen: Annotated[str, msgspec.Meta(pattern=r"^$|^.+:[0-9]{1,5}$")] = ""
+    """`ADDRESS:PORT` of `GET /metrics`, such as `127.0.0.1:9464`; empty: none. As the service it
+    needs the network: see systemd/examples/tcp.conf."""
+
+
 class Log(_Section, frozen=True):
     """The log, on standard error."""
 
@@ -128,6 +136,7 @@ class Config(_Section, frozen=True):
     engine: Engine = Engine()
     limits: Limits = Limits()
     ducking: Ducking = Ducking()
+    metrics: Metrics = Metrics()
     log: Log = Log()
     tune: dict[str, Any] = {}
     """The machine under the voice; read and checked by `utterd tune`, see sysconfig/README.md."""

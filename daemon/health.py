@@ -50,6 +50,7 @@ def describe(service: Service) -> dict[str, Any]:
                 "runtime": one.ready.runtime if one.ready else "",
                 "real_time_factor": round(one.ready.real_time_factor, 4) if one.ready else 0.0,
                 "restarts": one.child.restarts,
+                "breaker": one.breaker.state.value,
                 "pid": one.child.pid,
                 "rss_bytes": one.rss_bytes,
                 "problem": one.broken,
@@ -68,6 +69,24 @@ def describe(service: Service) -> dict[str, Any]:
             "uptime_s": round((time.monotonic_ns() - service.began_ns) / 1e9, 1),
         },
     }
+
+
+def measure(service: Service) -> dict[str, Any]:
+    """The `metrics` reply: what was counted, and what `health` and the queue are now."""
+    now = describe(service)
+    scheduler = service.scheduler
+    return (
+        service.metrics.describe()
+        | {
+            "queue": {
+                "on_way": len(scheduler.on_way),
+                "waiting": len(scheduler.waiting),
+                "limit": service.config.limits.waiting,
+                "paused": scheduler.paused,
+            },
+        }
+        | {key: now[key] for key in ("audible", "device", "voices", "player", "daemon")}
+    )
 
 
 def ready(service: Service) -> bool:

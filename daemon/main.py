@@ -10,13 +10,16 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utterd.daemon import health, notify
 from utterd.daemon.commands import Commands
 from utterd.daemon.config import Config
 from utterd.daemon.server import Peer, Server
 from utterd.daemon.service import Service
+
+if TYPE_CHECKING:
+    from utterd.daemon.prometheus import Exporter
 
 log = logging.getLogger("main")
 
@@ -54,6 +57,7 @@ async def _run(config: Config) -> None:
     server = Server(config, commands.handle)
     try:
         server.open()
+        exporter = await _export(config, service)
     except OSError as error:
         raise StartError(str(error)) from None
     service.start()
@@ -62,8 +66,21 @@ async def _run(config: Config) -> None:
     notify.notify("STOPPING=1")
     log.info("stopping")
     announcing.cancel()
+    if exporter is not None:
+        exporter.close()
     service.close()
     server.close()
+
+
+async def _export(config: Config, service: Service) -> "Exporter | None":
+    """Serve the metrics where the configuration says so; the library is not loaded elsewhere."""
+    if not config.metrics.listen:
+        return None
+    from utterd.daemon.prometheus import Exporter  # noqa: PLC0415
+
+    exporter = Exporter(config.metrics.listen, lambda: health.measure(service))
+    await exporter.open()
+    return exporter
 
 
 async def _announce(service: Service) -> None:

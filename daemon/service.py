@@ -44,23 +44,26 @@ class Service:
         self.began_ns = time.monotonic_ns()
         self.metrics = Metrics()
         self.voices = Voices(config.data_dir, config.engine)
+        self.ring = Ring.create()
+        self.ring.gain = config.audio.gain
         self.scheduler = Scheduler(
             max_waiting=config.limits.waiting,
             max_characters=config.limits.characters,
             stream_flush_ns=config.limits.stream_flush_ms * 1_000_000,
             stream_end_ns=int(config.limits.stream_end_s * 1e9),
+            written=lambda: self.ring.written,
         )
         self.desk = Desk(config.limits.waiting)
         self.publisher = Publisher(send)
         self.durable = Durable(config.data_dir / "journal.sqlite")
         self.ducking = Ducking(config.ducking.begin, config.ducking.end)
-        self.ring = Ring.create()
-        self.ring.gain = config.audio.gain
         self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.player = Player(config, self.ring, self.wake_fd, self)
         self.workers = Workers(config, self.voices, self.ring, self.wake_fd, self)
         self.closing = False
         self._device_was_lost = False
+        self._player_is_new = False
+        """The player that opens the device next has taken over from one that died."""
         self._speaking = False
         self._tickets: dict[int, Callable[[instructions.Silent], None]] = {}
         self._warm_waiters: dict[str, list[Callable[[str], None]]] = {}
@@ -70,8 +73,11 @@ class Service:
     def start(self) -> None:
         """Start the player and the default voice."""
         self.player.start()
-        if voice := self.voices.default():
-            self.workers.load(self.voices.resolve(voice)[0])
+        try:
+            if voice := self.voices.default():
+                self.workers.load(self.voices.resolve(voice)[0])
+        except ProtocolError as error:
+            log.error("no default voice", extra={"reason": error.message})
         self._restore()
         self._check()
 
@@ -128,6 +134,8 @@ class Service:
                 case instructions.Emit():
                     self.emit(instruction.event, instruction.at_ns)
                 case instructions.Send():
+                    if (abandon := self.desk.make_way(instruction.voice)) is not None:
+                        self.workers.send(instruction.voice, abandon)
                     self.workers.send(instruction.voice, instruction.message)
                 case instructions.Revoke():
                     self.ring.revoke(instruction.generation)
@@ -136,17 +144,15 @@ class Service:
                     self.workers.load(instruction.voice)
                 case instructions.Silent():
                     self._silent(instruction)
+        self.ring.fence = max(self.ring.fence, self.scheduler.fence)
         self._serve_desk()
         self._tell_speaking()
         self._set_timer()
 
     def emit(self, event: events.Event, at_ns: int = 0) -> None:
         """Publish an event, and count it."""
-        self.metrics.events[str(event.__struct_config__.tag)] += 1
+        self.metrics.event(event)
         self.durable.see(event, closing=self.closing)
-        if isinstance(event, events.Ended):
-            for name, value in event.durations_ms.items():
-                self.metrics.stage(name, value)
         self.publisher.publish(event, at_ns)
 
     # ---- what children say ----
@@ -197,7 +203,7 @@ class Service:
         """A worker tells of its work."""
         now_ns = time.monotonic_ns()
         if isinstance(message, engine.Finished):
-            self.metrics.stage("worker_overhead", message.overhead_ms)
+            self.metrics.overhead(message.overhead_ms)
         self.desk.worker_said(message, now_ns)
         self.scheduler.worker_said(message, now_ns)
         self.carry_out()
@@ -219,6 +225,10 @@ class Service:
                     "realtime": opened.realtime,
                 },
             )
+            if self._player_is_new and not self.ring.used:
+                self.scheduler.ring_played(time.monotonic_ns())
+                self.carry_out()
+            self._player_is_new = False
             if self._device_was_lost:
                 self.emit(
                     events.DeviceBack(
@@ -229,6 +239,8 @@ class Service:
         elif lost is not None and not self.closing:
             log.warning("device lost", extra={"device": lost.device, "reason": lost.message})
             self._device_was_lost = True
+            self._player_is_new = self.player.child.state is not ChildState.READY
+            self.scheduler.device_lost(time.monotonic_ns())
             self.emit(
                 events.DeviceLost(
                     device=lost.device,

@@ -43,6 +43,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "limits.stream_end_s": ("5", 5.0),
     "ducking.begin": ("lower", "lower"),
     "ducking.end": ("raise", "raise"),
+    "metrics.listen": ("127.0.0.1:9464", "127.0.0.1:9464"),
     "log.level": ("debug", "debug"),
     "log.format": ("json", "json"),
 }
