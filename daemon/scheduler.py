@@ -116,7 +116,10 @@ class Scheduler:
         superseded = self._superseded_by(utterance)
         leaving = [u for u in self._flushed_by(utterance) if u not in superseded]
         freed = sum(other in self.waiting for other in (*superseded, *leaving))
-        if len(self.waiting) - freed >= self.max_waiting:
+        # An important one passes where others no longer do, if only so far.
+        important = utterance.priority is Priority.important
+        room = self.max_waiting * (2 if important else 1)
+        if len(self.waiting) - freed >= room:
             raise ProtocolError(
                 "queue_full",
                 f"{len(self.waiting)} utterances are waiting",
@@ -642,10 +645,12 @@ class Scheduler:
         """Silence a generation; what becomes of its utterance waits for the player's word."""
         utterance = cut.utterance
         self.out.append(Revoke(utterance.generation))
+        behind_others = utterance is not self._way.on_way[0]
         self._way.leave(utterance)
         self._cuts.begin(cut, now_ns)
         # Its first samples may be in the ring before its worker's word of it comes.
-        if not utterance.in_ring and self._written()[0] != utterance.generation:
+        made = utterance.in_ring or self._written()[0] == utterance.generation
+        if behind_others or not made:
             self._settle(utterance.generation, 0, 0)
 
     def _settle(self, generation: int, samples: int, silent_ns: int) -> None:

@@ -1,6 +1,8 @@
 """`synthesize`: samples back to the client instead of sound.
 
-Jobs wait here until their voice's worker is not needed for speech, one at a time a worker.
+Jobs wait here until their voice's worker is not needed for speech, one at a time a worker. One
+that is under way when speech needs its worker makes way, and goes on from its last sample later;
+so does one whose worker died.
 """
 
 from collections import deque
@@ -31,6 +33,10 @@ class Job:
     sample_rate: int = 0
     chunks: list[bytes] = field(default_factory=list)
     skipped: list[engine.Skipped] = field(default_factory=list)
+    received: int = 0
+    """Samples that have come."""
+    segment: engine.Segment | None = None
+    """In which it goes on, after it made way or lost its worker."""
     retries: int = 0
     first_ns: int = 0
 
@@ -61,8 +67,6 @@ class Desk:
             raise ProtocolError(
                 "queue_full", f"{len(self._waiting)} jobs are waiting", retry_after_ms=500
             )
-        self._next += 1
-        job.generation = self._next
         self._waiting.append(job)
 
     def wanted_voices(self) -> set[str]:
@@ -77,6 +81,8 @@ class Desk:
         if job is None:
             return None
         self._waiting.remove(job)
+        self._next += 1
+        job.generation = self._next  # a new one each time: nothing of an earlier start is believed
         self._busy[voice] = job
         self._jobs[job.generation] = job
         job.sample_rate = sample_rate
@@ -86,6 +92,9 @@ class Desk:
             utterance=job.id,
             text=command.text,
             to="daemon",
+            begin=job.segment.start if job.segment else 0,
+            position=job.segment.position if job.segment else 0,
+            written=job.received,
             speaker=job.speaker,
             language=command.language,
             rate=command.rate,
@@ -102,13 +111,16 @@ class Desk:
         match message:
             case engine.Pcm():
                 job.first_ns = job.first_ns or now_ns
+                job.received = message.position + len(message.data) // 4
                 samples = encode(message.data, job.command.encoding)
                 if job.command.stream:
                     job.reply(self._head(job, position=message.position, more=True), samples)
                 else:
                     job.chunks.append(samples)
             case engine.Segment():
-                job.skipped += message.skipped
+                if job.segment is None or message.position > job.segment.position:
+                    job.skipped += message.skipped
+                job.segment = message
             case engine.Finished():
                 self._forget(job)
                 head = self._head(
@@ -123,18 +135,25 @@ class Desk:
             case engine.Failed():
                 self._fail(job, message.code, message.message)
 
+    def make_way(self, voice: str) -> engine.Abandon | None:
+        """Let speech have the worker: the message to send first, if it has a job."""
+        job = self._busy.get(voice)
+        if job is None:
+            return None
+        self._forget(job)
+        self._waiting.appendleft(job)
+        return engine.Abandon(generation=job.generation)
+
     def worker_lost(self, voice: str) -> None:
-        """A worker died: its job is tried once more, unless samples were sent already."""
-        job = self._busy.pop(voice, None)
+        """A worker died: its job goes on with the next one, once."""
+        job = self._busy.get(voice)
         if job is None:
             return
-        self._jobs.pop(job.generation, None)
-        if job.retries or (job.command.stream and job.first_ns):
+        if job.retries:
             self._fail(job, "internal", f"the voice {voice} died while speaking this")
             return
         job.retries += 1
-        job.chunks.clear()
-        job.skipped.clear()
+        self._forget(job)
         self._waiting.appendleft(job)
 
     def voice_broken(self, voice: str, message: str) -> None:

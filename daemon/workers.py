@@ -7,6 +7,7 @@ from typing import Protocol
 
 from utterd.audio.ring import Ring
 from utterd.daemon.breaker import Breaker
+from utterd.daemon.breaker import State as BreakerState
 from utterd.daemon.config import Config
 from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.supervisor import Child, State
@@ -88,9 +89,13 @@ class Worker:
     def _lost(self, reason: str) -> None:
         self.ready = None
         self._progress = (-1, 0)
-        if not self.broken:
-            self.breaker.failed(time.monotonic_ns())
-            self._listener.worker_lost(self.voice, reason)
+        if self.broken:
+            return
+        self.breaker.failed(time.monotonic_ns())
+        self._listener.worker_lost(self.voice, reason)
+        if self.breaker.state is BreakerState.OPEN:
+            message = f"the worker of the voice {self.voice} keeps dying ({reason})"
+            self._listener.worker_broken(self.voice, message)
 
 
 class Workers:

@@ -1,5 +1,7 @@
 """Text in pieces, characters cut in two included."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ def test_any_cut_gives_the_whole_text_back(text, data):
     cuts = sorted(data.draw(st.sets(st.integers(0, len(units)), max_size=6)) | {0, len(units)})
     arriving = Arriving(flush_ns=1, end_ns=2)
     whole, pieces = arriving.begin(KEY, "", 0)
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         came, ready = arriving.push(KEY, "".join(units[begin:end]), 0)
         whole += came
         pieces += ready

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -120,19 +121,45 @@ def test_what_cannot_be_taken_is_refused() -> None:
     assert caught.value.extra["retry_after_ms"] > 0
 
 
-def test_a_job_of_a_lost_worker_is_tried_once_more_and_first() -> None:
+def test_a_job_of_a_lost_worker_goes_on_where_it_stopped_and_first() -> None:
     desk = Desk(10)
     client = add(desk, text="a", encoding="f32")
     later = add(desk, text="b")
     say = begin(desk)
+    skipped = [engine.Skipped(0, 1, "☃", "no sound")]
+    segment = engine.Segment(say.generation, 0, 0, 1, 0, 8, [], [], skipped, False)
     desk.worker_said(engine.Pcm(say.generation, 0, SAMPLES), 3_000_000)
+    desk.worker_said(segment, 3_000_000)
     desk.worker_lost("one")
     assert client.replies == []
     again = begin(desk)
-    assert again.text == "a"
-    finish(desk, again)
-    assert client.replies[0][1] == SAMPLES
+    assert (again.text, again.begin, again.position, again.written) == ("a", 0, 0, 4)
+    desk.worker_said(engine.Pcm(say.generation, 4, SAMPLES), 3_500_000)  # too late to be believed
+    desk.worker_said(msgspec.structs.replace(segment, generation=again.generation), 3_600_000)
+    desk.worker_said(engine.Pcm(again.generation, 4, SAMPLES), 3_700_000)
+    desk.worker_said(engine.Finished(again.generation, 8, 1.5, 0.5), 4_000_000)
+    ((head, samples),) = client.replies
+    assert samples == SAMPLES * 2
+    assert head["skipped"] == ["☃"]
     assert later.replies == []
+
+
+def test_a_job_makes_way_for_speech_and_goes_on_from_its_clause() -> None:
+    desk = Desk(10)
+    client = add(desk, text="一二三四", stream=True)
+    say = begin(desk)
+    desk.worker_said(engine.Pcm(say.generation, 0, SAMPLES), 3_000_000)
+    desk.worker_said(engine.Segment(say.generation, 0, 0, 2, 0, 4, [], [], [], False), 3_000_000)
+    desk.worker_said(engine.Segment(say.generation, 1, 2, 4, 4, 4, [], [], [], True), 3_100_000)
+    assert desk.make_way("one") == engine.Abandon(say.generation)
+    assert desk.make_way("one") is None
+    again = begin(desk)
+    assert again.generation > say.generation
+    assert (again.begin, again.position, again.written) == (2, 4, 4)
+    desk.worker_said(engine.Pcm(again.generation, 4, SAMPLES), 3_700_000)
+    desk.worker_said(engine.Finished(again.generation, 8, 1.5, 0.5), 4_000_000)
+    assert [head.get("position") for head, _ in client.replies] == [0, 4, None]
+    assert is_empty(desk)
 
 
 def test_a_job_that_kills_two_workers_fails() -> None:
@@ -145,16 +172,6 @@ def test_a_job_that_kills_two_workers_fails() -> None:
     assert is_empty(desk)
     desk.worker_lost("one")
     assert len(client.replies) == 1
-
-
-def test_a_stream_that_began_is_not_begun_again() -> None:
-    desk = Desk(10)
-    client = add(desk, stream=True)
-    say = begin(desk)
-    desk.worker_said(engine.Pcm(say.generation, 0, SAMPLES), 3_000_000)
-    desk.worker_lost("one")
-    assert client.error == "internal"
-    assert is_empty(desk)
 
 
 @pytest.mark.parametrize("code", ["bad_request", "internal", "unavailable"])
