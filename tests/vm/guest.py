@@ -1,6 +1,7 @@
 """Cases that run inside the virtual machine, as root, on the standard library alone."""
 
 import contextlib
+import ctypes
 import errno
 import io
 import json
@@ -29,6 +30,7 @@ CPU = "/sys/devices/system/cpu"
 FS = Sysfs("/")
 CAR = Config(PROFILES["car"])
 JOURNAL = Path("/run/utterd-tune")
+PR_CAPBSET_DROP = 24
 HOW = ("before", "half", "after")
 WATCHED = (
     (f"{CPU}/cpufreq", "policy*", "scaling_governor"),
@@ -294,6 +296,30 @@ def case_the_command_line() -> None:
         assert len(body["applied"]["entries"]) == due
         assert command("restore", "--json")[0] == 0
         assert command("status", "--json")[1] == {"applied": None}
+
+
+def case_root_needs_no_capability() -> None:
+    """As in the hardened unit: every capability dropped for good, and everything still applied."""
+    with untouched():
+        child = os.fork()
+        if child == 0:
+            for number in range(64):
+                ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+            code = (
+                "import sys; sys.path.insert(0, '/lib/utterd');"
+                "from pathlib import Path; status = Path('/proc/self/status').read_text();"
+                "assert 'CapEff:\\t0000000000000000' in status;"
+                "from utterd.sysconfig.main import main;"
+                "sys.exit(main(['apply', '--profile', 'car', '--json']))"
+            )
+            os._exit(subprocess.run([sys.executable, "-I", "-c", code], check=False).returncode)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert {s.state for s in tuner().verify(CAR)} <= {
+            State.OK,
+            State.PENDING,
+            State.UNSUPPORTED,
+        }
+        assert outcomes(tuner().restore()) == {Outcome.RESTORED}
 
 
 def command(*words: str) -> tuple[int, dict[str, Any]]:
