@@ -78,6 +78,6 @@ class Readings:
 def _same_again(text: str, readings: list[str], known: dict[int, str]) -> None:
     """Read both halves of 重不重, 数一数, 有没有 alike."""
     for i in range(2, len(text)):
-        if text[i] == text[i - 2] and text[i - 1] in "不一没了" and i not in known:
-            if text[i] not in "还得一了不" and readings[i - 2]:
-                readings[i] = readings[i - 2]
+        again = text[i] == text[i - 2] and text[i - 1] in "不一没了" and text[i] not in "还得一了不"
+        if again and i not in known and readings[i - 2]:
+            readings[i] = readings[i - 2]
