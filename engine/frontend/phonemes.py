@@ -78,6 +78,8 @@ def syllable(pinyin: str) -> str:
     if base in _WHOLE:
         return _WHOLE[base].replace("0", TONES[tone])
     erhua = base.endswith("r") and base != "er"
+    if erhua and base[:-1] in _WHOLE:
+        return _WHOLE[base[:-1]].replace("0", TONES[tone]) + "ɻ"
     initial, final = split(base[:-1] if erhua else base)
     if final == "i" and initial in ("zh", "ch", "sh", "r", "z", "c", "s"):
         body = "ɨ0"
