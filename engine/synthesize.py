@@ -153,7 +153,7 @@ class Synthesizer:
         except (VoiceError, RuntimeFailedError) as error:
             end, problem = State.FAILED, ("unavailable", str(error))
         except Exception as error:
-            log.exception("utterance failed", extra={"utterance": piece.utterance})
+            log.exception("utterance %s failed", piece.utterance)
             end, problem = State.FAILED, ("internal", f"{type(error).__name__}: {error}"[:300])
         network = self._voice.network_ns - network
         waited = generation.outlet.waited_ns - waited

@@ -21,6 +21,7 @@ STYLE_WIDTH = 256
 FRAME = 600
 """Samples of one frame of the durations."""
 
+_NOTHING = np.zeros(0, np.float32)
 _FASTEST, _SLOWEST = 3.0, 0.5
 
 
@@ -64,22 +65,15 @@ class Kokoro:
                     Skipped(phoneme.start, phoneme.end, phoneme.symbol, f"no sound in {self.name}")
                 )
         place.append(len(tokens))
-        cuts = [place[word.first] for word in segment.words]
-        pieces = [
-            self._run(tokens[begin:end], controls, abandon)
-            for begin, end in split(len(tokens), cuts)
-        ]
-        starts = np.concatenate([[0], np.cumsum([len(samples) for samples, _ in pieces])])
-        begins = [
-            int(offset + begin)
-            for offset, (_, within) in zip(starts, pieces, strict=False)
-            for begin in within
-        ]
-        samples = (
-            np.concatenate([samples for samples, _ in pieces])
-            if pieces
-            else np.zeros(0, np.float32)
-        )
+        pieces: list[NDArray[np.float32]] = []
+        begins: list[int] = []
+        length = 0
+        for begin, end in split(len(tokens), [place[word.first] for word in segment.words]):
+            piece, within = self._run(tokens[begin:end], controls, abandon)
+            begins += [length + at for at in within.tolist()]
+            length += len(piece)
+            pieces.append(piece)
+        samples = pieces[0] if len(pieces) == 1 else np.concatenate([*pieces, _NOTHING])
         begins.append(len(samples))
         timing = Timing(
             words=tuple(begins[place[word.first]] for word in segment.words),
