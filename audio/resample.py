@@ -18,9 +18,6 @@ Samples = NDArray[np.float32]
 _QUALITY = "HQ"
 _UNSETTLED = 110
 """Samples at the lower rate before the end of the input that depend on what follows."""
-_HISTORY = 6144
-"""Source samples kept: soxr's blocks and the filter on both sides of what is wanted early."""
-
 _NOTHING = np.zeros(0, np.float32)
 
 
@@ -49,23 +46,31 @@ class Resampler:
             last: The run ends with them.
         """
         self._taken += len(samples)
-        self._history = np.concatenate((self._history, samples))[-_HISTORY:]
+        self._history = np.concatenate((self._history, samples))
         made = self._stream.resample_chunk(samples, last=last)
         self._made += len(made)
-        return self._hand_out(made, self._made)
+        new = self._hand_out(made, self._made)
+        self._forget()
+        return new
 
     def hurry(self) -> Samples:
         """Take what the input so far determines, although the main stream still keeps it."""
-        step = self.source_rate // gcd(self.source_rate, self.device_rate)
         begin = self._taken - len(self._history)
-        skip = -begin % step  # an early stream has to begin where both rates have a sample
-        early = soxr.resample(
-            self._history[skip:], self.source_rate, self.device_rate, quality=_QUALITY
-        )
+        early = soxr.resample(self._history, self.source_rate, self.device_rate, quality=_QUALITY)
         unsettled = -(-_UNSETTLED * self.device_rate // min(self.source_rate, self.device_rate))
-        begin_out = (begin + skip) * self.device_rate // self.source_rate
+        begin_out = begin * self.device_rate // self.source_rate
         settled = early[: max(0, len(early) - unsettled)]
         return self._hand_out(settled, begin_out + len(settled))
+
+    def _forget(self) -> None:
+        """Drop the history that no early stream needs: all before the filter of what is next."""
+        lower = min(self.source_rate, self.device_rate)
+        reach = -(-2 * _UNSETTLED * self.source_rate // lower)
+        needed = max(0, self._out * self.source_rate // self.device_rate - reach)
+        # An early stream has to begin where both rates have a sample.
+        needed -= needed % (self.source_rate // gcd(self.source_rate, self.device_rate))
+        begin = self._taken - len(self._history)
+        self._history = self._history[needed - begin :]
 
     def _hand_out(self, samples: Samples, end: int) -> Samples:
         """The part of `samples`, which end at output index `end`, that is not out yet."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import soxr
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.audio.rig import Rig, tone
@@ -18,6 +18,8 @@ def noise(frames: int) -> np.ndarray:
 
 
 @settings(max_examples=150, deadline=None)
+@example(48_000, 8000, [(1, False), (2048, False), (2048, False), (2048, True), (0, False)])
+@example(22_050, 32_000, [(993, True), (0, False)])
 @given(
     source=st.sampled_from(RATES),
     device=st.sampled_from(RATES),
