@@ -127,7 +127,7 @@ def compose(
             first, last = mapped.span(unit.start, unit.end)
             symbols = syllable(spoken[unit_index])
             syllables.append(Syllable(unit.text, unit.pinyin, spoken[unit_index], first, last))
-            if i in heads or not out.words:
+            if i in heads or not out.words or (i and mapped.text[i - 1].isascii()):
                 out.gap()
                 out.word(first, last, symbols)
             else:

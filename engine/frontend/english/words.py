@@ -134,7 +134,7 @@ class EnglishWords:
         ):
             if not lower.endswith(ending):
                 continue
-            for stem in _stems(lower, ending):
+            for stem in (*_stems(lower, ending), word[: -len(ending)]):
                 said = self.known(stem, tag)
                 if said:
                     return joiner(said)

@@ -22,6 +22,10 @@ _TO = frozenset(
         "P2B",
         "C2M",
         "E2E",
+        "V2X",
+        "V2V",
+        "V2I",
+        "V2G",
         "B2E",
         "G2G",
         "A2A",
@@ -106,6 +110,7 @@ def _plus(match: re.Match[str], mapped: Mapped) -> str:
 
 
 RULES: list[Rule] = [
+    rule(r"(?<![A-Za-z.])(?:[A-Z]\.)+[A-Z](?![A-Za-z])\.?(?!$)", lambda m, t: m.group().replace(".", ""), near="."),
     rule(r"(?<![A-Za-z\d])[A-Za-z]2[A-Za-z](?![A-Za-z\d])", _swap, near="2"),
     rule(r"(?<![A-Za-z])[vV](?:er\.?)?\s?(\d+(?:\.\d+)*)(?![\d])", _version),
     rule(r"(?<![\d.])(\d+(?:\.\d+){2,})(?![\d.]*\d)", lambda m, t: _parts(m.group(1))),
