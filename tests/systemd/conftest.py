@@ -1,5 +1,7 @@
 """The product installed once, for all tests of units."""
 
+import shutil
+
 import pytest
 
 from tests.systemd import installed
@@ -11,4 +13,5 @@ def staged(tmp_path_factory):
     destination = tmp_path_factory.mktemp("staged")
     done = installed.run("install", destination)
     assert done.returncode == 0, done.stderr
-    return destination
+    yield destination
+    shutil.rmtree(destination)

@@ -5,12 +5,13 @@ every boot writes to memory only. Inside runs a Python script as a service; what
 `/out` comes back.
 """
 
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-PACKAGES = ("systemd", "dbus", "python3", "libportaudio2", "libespeak-ng1")
+PACKAGES = ("systemd", "dbus", "python3", "libportaudio2", "libespeak-ng1", "libpam-systemd")
 TOOLS = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
 UNIT = """[Unit]
 Description=The test
@@ -31,8 +32,10 @@ def root(cache: Path) -> Path:
     """Make the root file system, or find the one made before.
 
     Raises:
-        ContainerError: A tool or a package can't be had.
+        ContainerError: Not root, or a tool or a package can't be had.
     """
+    if os.geteuid() != 0:
+        raise ContainerError("a container needs root: run this test as root")
     missing = [package for tool, package in TOOLS.items() if not shutil.which(tool)]
     if missing:
         raise ContainerError(f"apt-get install {' '.join(missing)}: this test can't run without")
@@ -51,14 +54,17 @@ def root(cache: Path) -> Path:
     return folder
 
 
-def boot(root_folder: Path, work: Path, script: Path, binds: Mapping[Path, str]) -> str:
+def boot(
+    root_folder: Path, work: Path, script: Path, shown: Mapping[Path, str], lent: Mapping[Path, str]
+) -> str:
     """Boot, run the script, power off; return what it printed.
 
     Args:
         root_folder: From `root`.
         work: An empty folder.
         script: Python for the container's own interpreter.
-        binds: Files and folders to show read-only, and where.
+        shown: Files and folders to show read-only, and where.
+        lent: Folders that the container may change, and where.
 
     Raises:
         ContainerError: It did not come to its end.
@@ -67,12 +73,13 @@ def boot(root_folder: Path, work: Path, script: Path, binds: Mapping[Path, str])
     out.mkdir()
     unit = work / "guest.service"
     unit.write_text(UNIT)
-    shown = {script: "/guest.py", unit: "/etc/systemd/system/guest.service", **binds}
+    shown = {script: "/guest.py", unit: "/etc/systemd/system/guest.service", **shown}
     nspawn = [
         *("systemd-nspawn", "--quiet", "--directory", str(root_folder), "--register=no"),
         *("--keep-unit", "--volatile=overlay", "--console=pipe", "--private-network"),
         *(f"--bind-ro={path}:{at}" for path, at in shown.items()),
-        *(f"--bind={out}:/out", "--boot", "systemd.wants=guest.service"),
+        *(f"--bind={path}:{at}" for path, at in {out: "/out", **lent}.items()),
+        *("--boot", "systemd.wants=guest.service"),
     ]
     # nspawn keeps its own books under /run; they are to end with it.
     command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs t /run && exec "$@"', "sh", *nspawn]

@@ -118,10 +118,30 @@ def case_stopped_it_leaves_nothing() -> None:
     assert Path("/var/lib/utterd").exists()
 
 
-def case_uninstalled_it_leaves_no_user() -> None:
-    """Users that sysusers made can be removed again: nothing runs as them any more."""
-    run("userdel", "utterd")
+def case_a_user_runs_one_of_his_own() -> None:
+    """The user unit, in a user manager, with sockets that are his alone."""
+    uid = pwd.getpwnam("member").pw_uid
+    run("systemctl", "start", f"user@{uid}.service")
+    manager = ("runuser", "-u", "member", "--", "env", f"XDG_RUNTIME_DIR=/run/user/{uid}")
+    manager += ("systemctl", "--user")
+    run(*manager, "start", UNIT)
+    sockets = Path(f"/run/user/{uid}/utterd")
+    assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
+    run(*manager, "stop", UNIT)
+    assert not sockets.exists()
+    run("systemctl", "stop", f"user@{uid}.service")
+
+
+def case_uninstalled_it_leaves_nothing() -> None:
+    """Programs, units, user, group, state: what install and the service made is gone."""
+    run("systemctl", "enable", "--now", "utterd-tune.service", UNIT)
+    Path("/etc/utterd/mine.toml").touch()
+    shown = run("sh", "/install.sh", "uninstall")
+    assert "kept: /etc/utterd" in shown, shown
     assert "utterd" not in [entry.pw_name for entry in pwd.getpwall()]
+    assert "utterd" not in [entry.gr_name for entry in grp.getgrall()]
+    left = run("find", "/usr/local", "/etc/systemd", "/var", "/run", "-xdev", "-name", "*utterd*")
+    assert left.split() == [], left
 
 
 def say(user: str) -> subprocess.CompletedProcess[str]:

@@ -3,11 +3,13 @@
 import ast
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.systemd import container
+from tests.systemd.installed import SCRIPT
 
 GUEST = Path(__file__).with_name("guest.py")
 CASES = [
@@ -34,12 +36,15 @@ def results(tmp_path_factory, staged, voices_dir):
     work = tmp_path_factory.mktemp("container")
     config = work / "utterd.toml"
     config.write_text(CONFIG)
-    binds = {
-        staged / "usr/local": "/usr/local",
+    copy = work / "local"
+    shutil.copytree(staged / "usr/local", copy, symlinks=True, copy_function=os.link)
+    shown = {
         voices_dir / "voices": "/srv/utterd/voices",
         config: "/etc/utterd/utterd.toml",
+        SCRIPT: "/install.sh",
     }
-    log = container.boot(container.root(CACHE), work, GUEST, binds)
+    log = container.boot(container.root(CACHE), work, GUEST, shown, {copy: "/usr/local"})
+    shutil.rmtree(copy)
     lines = [line[5:] for line in log.splitlines() if line.startswith("CASE ")]
     return {case["case"]: case for case in map(json.loads, lines)}
 

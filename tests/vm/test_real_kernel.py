@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,9 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "utterd
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """What the guest printed, by case."""
-    console = machine.boot(CACHE, tmp_path_factory.mktemp("vm"), GUEST)
+    work = tmp_path_factory.mktemp("vm")
+    console = machine.boot(CACHE, work, GUEST)
+    shutil.rmtree(work)
     lines = [line[5:] for line in console.splitlines() if line.startswith("CASE ")]
     return {case["case"]: case for case in map(json.loads, lines)}
 
