@@ -67,6 +67,20 @@ def test_what_is_heard_is_what_was_made_in_order_and_without_gaps(daemon, sound_
         begin = at + len(wanted)
 
 
+def test_chinese_is_heard_as_it_was_made(daemon, sound_server):
+    text = "导航到最近的加油站"
+    with sound_server.capture() as recorder, listening(daemon) as listener:
+        with daemon.client("chinese") as client:
+            client.call("speak", text=text, id="zh", voice="kokoro", marks=True)
+            event = listener.wait_for("zh", timeout_s=100.0)
+        words = [e for e in listener.of("zh") if e["event"] == "word"]
+    assert event["event"] == "ended"
+    assert "".join(text[word["start"] : word["end"]] for word in words) == text
+    wanted = made(daemon, text, recorder.result.rate, voice="kokoro")
+    _, alike = place(recorder.result, wanted, 0)
+    assert alike > 0.99
+
+
 def test_the_stamp_of_first_sound_agrees_with_the_speaker(daemon, sound_server: SoundServer):
     differences = []
     with sound_server.capture() as recorder, listening(daemon) as listener:
