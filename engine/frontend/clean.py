@@ -45,7 +45,7 @@ _ODD = re.compile(
 _INVISIBLE = frozenset(
     "\u00ad\u034f\u061c\u180e\u200b\u200c\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
 )
-_KEPT_FORMS = frozenset("²³⁴⁵⁶⁷⁸⁹ⁿ½⅓⅔¼¾⅕⅛⅜⅝⅞℃℉№™…㎡㎥㎞㎝㎜㎏㎎㏄ºª")
+_KEPT_FORMS = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ½⅓⅔¼¾⅕⅛⅜⅝⅞℃℉№™…㎡㎥㎞㎝㎜㎏㎎㏄ºª")
 
 
 def clean(mapped: Mapped) -> tuple[Mapped, list[Skipped]]:

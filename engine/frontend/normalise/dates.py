@@ -115,7 +115,14 @@ def _after(match: re.Match[str], mapped: Mapped) -> str | None:
     return None if before in ("第", "过", "约") else digits(match.group(1))
 
 
+def _feast(match: re.Match[str], mapped: Mapped) -> str | None:
+    month, day = match.group(1, 2)
+    return f"{cardinal(month)}月{cardinal(day)}日" if _is_date(month, day) else None
+
+
 RULES: list[Rule] = [
+    rule(r"(?<![\d/.])(\d{1,2})/(\d{1,2})(?![\d/.])(?=[一-鿿]{1,2}节|[日号]?(?:截止|上映|发布|当天|生日|到期|起))[日号]?", _feast, near="/"),
+    rule(r"(?<![\d/.])(1[0-2])/(1)(?![\d/.])", _feast, near="/"),
     rule(rf"{_EDGE}({_YEAR})\s?([-/.])\s?(\d{{1,2}})\s?\2\s?(\d{{1,2}})(?!\d|\.\d)日?",
          _ymd),
     rule(rf"{_EDGE}(\d{{1,2}})[-/.](\d{{1,2}})[-/.]({_YEAR}){_END}", _mdy),

@@ -11,10 +11,10 @@ _OPERATORS = {
     "+": "加", "＋": "加", "-": "减", "−": "减", "–": "减", "×": "乘", "✕": "乘", "*": "乘", "÷": "除以", "=": "等于",
     "＝": "等于", "≠": "不等于", "!=": "不等于", "≈": "约等于", "≥": "大于等于", ">=": "大于等于", "≤": "小于等于",
     "<=": "小于等于", ">": "大于", "<": "小于", "＞": "大于", "＜": "小于", "±": "正负", "≡": "恒等于", "∝": "正比于", "∈": "属于",
-    "→": "趋向", "==": "等于",
+    "→": "趋向", "==": "等于", ":": "比", "：": "比",
 }  # fmt: skip
-_OPERATOR = r"(?:[=!<>]=|[+＋−×✕*÷=＝≠≈≥≤<>＞＜±≡∝∈]|(?<=[\w)²³])-(?=[\w(]))"
-_TERM = r"[-−]?(?:[\d.,]+[A-Za-z²³]*|[A-Za-z]{1,3}[²³⁴ⁿ]?|[()πθαβγΔ√∞]+|\d*[A-Za-z][²³]?)"
+_OPERATOR = r"(?:[=!<>]=|[+＋−×✕*÷=＝≠≈≥≤<>＞＜±≡∝∈:：]|(?<=[\w)²³])-(?=[\w(]))"
+_TERM = r"[-−]?(?:\([^()]{1,20}\)[²³⁴ⁿ]?|[\d.,]+[A-Za-z²³]*|[A-Za-z]{1,3}[²³⁴ⁿ]?|[()πθαβγΔ√∞]+|\d*[A-Za-z][²³]?)"
 _POWERS = {
     "²": "平方",
     "³": "立方",
@@ -72,8 +72,8 @@ def _sum(match: re.Match[str], mapped: Mapped) -> str:
             out.append(_POWERS[part])
         elif part in _SYMBOLS:
             out.append(_SYMBOLS[part])
-        elif not part.isspace():
-            out.append(part if part in "()" else "")
+        elif part in "()":
+            out.append(part)
     return "".join(out)
 
 
@@ -129,6 +129,20 @@ _VULGAR = {
 }
 
 
+def _scientific(match: re.Match[str], mapped: Mapped) -> str:
+    base, exponent = match.group(1, 2)
+    return f"{number(base)}乘十的{signed(exponent[0], exponent[1:]) if exponent[0] in '-+' else number(exponent)}次方"
+
+
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+
+
+def _raised(match: re.Match[str], mapped: Mapped) -> str:
+    base, exponent = match.group(1), match.group(2).translate(_SUPERSCRIPTS)
+    said = number(base) if base[0].isdecimal() else base
+    return f"{said}的{signed(exponent[0], exponent[1:]) if exponent[0] in '-+' else number(exponent)}次方"
+
+
 def _vulgar(match: re.Match[str], mapped: Mapped) -> str:
     whole, sign = match.group(1, 2)
     return f"{cardinal(whole)}又{_VULGAR[sign]}" if whole else _VULGAR[sign]
@@ -146,6 +160,8 @@ RULES: list[Rule] = [
          near="=＝≠≈≥≤<>＞＜"),
     rule(r"(?<![\w.])(?:[\d.]+|[A-Za-z]²?|\([^()]*\))(?:\s?[+＋×÷±*]\s?(?:[\d.]+|[A-Za-z]²?(?![A-Za-z])|\([^()]*\)))+(?![A-Za-z\d])", _sum,
          near="+＋×÷±*"),
+    rule(r"(?<![A-Za-z\d.])(\d+(?:\.\d+)?)[eE]([-+]?\d{1,3})(?![A-Za-z\d])", _scientific, near="eE"),
+    rule(r"(\d+|(?<![A-Za-z])[A-Za-z])([⁻⁺][⁰¹²³⁴⁵⁶⁷⁸⁹]+|[⁰¹²³⁴⁵⁶⁷⁸⁹]{2,}|[⁰¹])", _raised, near="⁰¹²³⁴⁵⁶⁷⁸⁹"),
     rule(r"(\d+(?:\.\d+)?|(?<![A-Za-z])[A-Za-z]{1,2})(\^\{?[-+]?\d+\}?|[²³⁴⁵⁶⁷⁸⁹ⁿ])", _power, near="^²³⁴⁵⁶⁷⁸⁹ⁿ"),
     rule(r"(?<![\d/.A-Za-z])(?:(\d{1,3})[ 又])?(\d{1,4})/(\d{1,4})(?![\d/.A-Za-z])", _fraction, near="/"),
     rule(r"(?<![\d.:：])\d+(?:\.\d+)?(?:\s?[:：]\s?\d+(?:\.\d+)?)+(?![\d:：])", _ratio, near=":："),

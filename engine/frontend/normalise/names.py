@@ -64,6 +64,10 @@ def _model(word: str, number: str) -> str:
 
 _NUMBERED = frozenset(
     [
+        "sin",
+        "cos",
+        "tan",
+        "log",
         "iphone",
         "ipad",
         "ios",
@@ -110,6 +114,8 @@ def _plus(match: re.Match[str], mapped: Mapped) -> str:
 
 
 RULES: list[Rule] = [
+    rule(r"(?<![A-Za-z])([A-Z])\.(\d{3,})(?![\d.])", lambda m, t: f"{m.group(1)}点{digits(m.group(2))}", near="."),
+    rule(r"(?<=[A-Za-z])(?<!No)(?<!NO)(?<!no)\.\s?(?=\d+(?!\d*\.\d))", lambda m, t: "", near="."),
     rule(r"(?<![A-Za-z.])(?:[A-Z]\.)+[A-Z](?![A-Za-z])\.?(?!$)", lambda m, t: m.group().replace(".", ""), near="."),
     rule(r"(?<![A-Za-z\d])[A-Za-z]2[A-Za-z](?![A-Za-z\d])", _swap, near="2"),
     rule(r"(?<![A-Za-z])[vV](?:er\.?)?\s?(\d+(?:\.\d+)*)(?![\d])", _version),

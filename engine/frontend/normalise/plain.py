@@ -58,6 +58,7 @@ RULES: list[Rule] = [
     rule(r"(?<![\d.A-Za-z])(\d+)(?:st|nd|rd|th)(?![A-Za-z])", _numbered),
     rule(r"(?<=\d)([wk])(?![A-Za-z\d])", _thousands, near="wk"),
     rule(NUMBER, _number),
+    rule(r"(?<=[零一二三四五六七八九十百千])°", lambda m, t: "度", near="°"),
     rule(r"(?<=[零一二三四五六七八九十百千万亿])\+(?!\w)", lambda m, t: "加", near="+"),
     rule(r"(?<=[一-鿿A-Za-z])\s?[&＆]\s?(?=[一-鿿A-Za-z])", lambda m, t: "和", near="&＆"),
     rule(r"(?<=[一-鿿])[×✕](?=[一-鿿])|(?<=米)[*xX](?=[零一二两三四五六七八九十百])", lambda m, t: "乘", near="×✕*xX"),

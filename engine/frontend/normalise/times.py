@@ -21,10 +21,10 @@ def clock(hour: str, minute: str, second: str | None) -> str | None:
     if int(hour) > 24 or int(minute) > 59 or int(second or 0) > 59:
         return None
     said = f"{'两' if hour in ('2', '02') else cardinal(hour)}点"
-    if int(minute) or second:
+    if int(minute) or int(second or 0):
         said += ("零" if minute[0] == "0" else "") + f"{cardinal(minute)}分"
         said = said.replace("零零分", "零分")
-    if second:
+    if int(second or 0):
         said += f"{cardinal(second)}秒"
     return said
 
@@ -70,6 +70,8 @@ def _score(match: re.Match[str], mapped: Mapped) -> str:
 
 
 RULES: list[Rule] = [
+    rule(r"(?<![\d/])24/7(?![\d/])", lambda m, t: "二十四七", near="/"),
+    rule(r"(?<!\d)7-11(?=便利|店|[，。]|$|买)", lambda m, t: "七十一", near="-"),
     rule(r"(?<![\dA-Za-z.])(\d{1,2})\s?[hH]\s?(\d{1,2})\s?(?:min|m|M|分钟?)?(?![A-Za-z\d])", _duration, near="hH"),
     rule(r"(?<![\d-])(\d{1,3})[-–](\d{1,3})(?=的?比分|战胜|获胜|击败|领先|落后|战平|险胜|大胜|横扫|不敌|逆转|取胜|告负)", _score, near="-–"),
     rule(rf"(?<![\d:：.])(?<![A-Za-z]:){_CLOCK}(?:{_HALF})?(?![\d:：]|\.\d)点?", _time, near=":："),

@@ -98,7 +98,7 @@ def _percent(match: re.Match[str], mapped: Mapped) -> str:
         low = low.rstrip("0").rstrip(".")
     said = name + ("百" if low == "100" and not sign else signed(sign or "", low).replace("正", ""))
     if high:
-        said += "到" + (name if mark else "") + signed(high_sign or "", high)
+        said += "到" + (name if mark else "") + signed(high_sign or "", high).replace("正", "")
     return said
 
 
@@ -139,8 +139,12 @@ def _times(match: re.Match[str], mapped: Mapped) -> str:
 
 
 RULES: list[Rule] = [
+    rule(r"(?<![\dA-Za-z])(\d{1,2})W-?(\d{2})(?![\dA-Za-z])", lambda m, t: f"{number(m.group(1))}W{number(m.group(2))}", near="W"),
+    rule(r"(?<=\d)#(?=[一-鿿])", lambda m, t: "号", near="#"),
+    rule(r"(?<=[一二两三四五\d])[★☆](?![★☆])", lambda m, t: "星", near="★☆"),
+    rule(r"(?<=[天次度人个升斤克米里])/(?=[月天年周次日人季])", lambda m, t: "每", near="/"),
     rule(rf"(?<![\d.])(?P<sign>(?<![\dA-Za-z一-鿿])[-−+]|(?<=[一-鿿])[-−+])?(?P<low>{NUMBER})(?P<mark>[%％])?"
-         rf"(?:{RANGE}(?P<sign2>[-−])?(?P<high>{NUMBER}))?(?P<end>[%％‰‱])", _percent, near="%％‰‱"),
+         rf"(?:{RANGE}(?P<sign2>[-−+])?(?P<high>{NUMBER}))?(?P<end>[%％‰‱])", _percent, near="%％‰‱"),
     rule(r"(\d+(?:\.\d+)?)°\s?(\d+(?:\.\d+)?)[′'’分]\s?(?:(\d+(?:\.\d+)?)[″\"”秒])?", _degrees, near="°"),
     rule(rf"(?<![\d.A-Za-z])(?P<sign>[-−])?(?P<low>{NUMBER})\s?(?P<unit>{_UNIT}){RANGE}(?P<sign2>[-−])?(?P<high>{NUMBER})\s?(?P<unit2>{_UNIT}){_NEXT}",
          _both),
