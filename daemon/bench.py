@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from utterd.daemon.client import Client
-from utterd.daemon.config import Config
+from utterd.daemon.config import Config, ConfigError
 
 SENTENCES = (
     "好的",
@@ -34,7 +34,9 @@ def bench(options: argparse.Namespace, config: Config) -> int:
     """Speak sentences one by one and print the stage table."""
     sentences = SENTENCES
     if options.file:
-        sentences = tuple(filter(None, options.file.read_text(encoding="utf-8").splitlines()))
+        sentences = tuple(filter(str.strip, options.file.read_text(encoding="utf-8").splitlines()))
+        if not sentences:
+            raise ConfigError(f"{options.file}: no sentence in it; write one a line")
     result = measure(config, sentences, options.voice or [""], options.rounds)
     if options.json:
         print(json.dumps(result, ensure_ascii=False))

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.metadata
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,28 +46,51 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments and arguments[0] in _ROOMS:
-        return _ROOMS[arguments[0]](arguments[1:])
-    options = _parser().parse_args(arguments)
     try:
-        config = load(options.config, flags=_flags(options))
-        log.configure(config.log)
-        run: Run = options.run
-        return run(options, config)
-    except ConfigError as error:
-        return _complain(str(error), USAGE)
-    except DaemonError as error:
-        return _complain(str(error), _CODES.get(error.code, FAILED))
-    except BrokenPipeError:
-        sys.stderr.close()
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has seen enough; Python would complain of what is left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except (ConfigError, DaemonError, OSError, UnicodeDecodeError) as error:
+        return _complain(*_told(error))
     except KeyboardInterrupt:
         return 130
+
+
+def _told(error: Exception) -> tuple[str, int]:
+    """What happened and what to do, in one line, and the exit code."""
+    match error:
+        case ConfigError():
+            return str(error), USAGE
+        case DaemonError():
+            return str(error), _CODES.get(error.code, FAILED)
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            return f"{place}{error.strerror or error}", FAILED
+    return "the text is not UTF-8; convert it, as with `iconv -f GB18030 -t UTF-8`", USAGE
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] in _ROOMS:
+        return _ROOMS[arguments[0]](list(arguments[1:]))
+    options = _parser().parse_args(arguments)
+    config = load(options.config, flags=_flags(options))
+    log.configure(config.log)
+    run: Run = options.run
+    return run(options, config)
 
 
 def _complain(message: str, code: int) -> int:
     print(f"utterd: {message}", file=sys.stderr)
     return code
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -138,7 +162,9 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = command("bench", _bench, "measure the stages of sentences spoken by a running daemon")
     bench.add_argument("--voice", action="append", help="measure this voice; may be repeated")
-    bench.add_argument("--rounds", type=int, default=5, help="times each sentence is spoken")
+    bench.add_argument(
+        "--rounds", type=_count, default=5, metavar="N", help="times each sentence is spoken"
+    )
     bench.add_argument("--file", type=Path, help="sentences, one a line; else a list of our own")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -219,7 +245,7 @@ def _flags(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
         flags["audio"]["sink"] = "wav"
     if options.run is _serve and options.voice is not None:
         flags.setdefault("engine", {})["voice"] = options.voice
-    if options.run is not _serve and "level" not in flags.get("log", {}):
+    if options.run not in (_serve, _config) and "level" not in flags.get("log", {}):
         flags.setdefault("log", {})["level"] = "warning"
     return flags
 

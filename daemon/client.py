@@ -28,6 +28,12 @@ class DaemonError(Exception):
         self.code = code
 
 
+def _refusal(code: str, message: str, field: str | None = None, **_: object) -> DaemonError:
+    """The error of a reply; what a checker says of a value does not name the field."""
+    named = field is None or code != "bad_request" or field in message
+    return DaemonError(code, message if named else f"{field}: {message}")
+
+
 class Client:
     """A connection to the daemon.
 
@@ -38,7 +44,7 @@ class Client:
 
     def __init__(self, config: Config, name: str = "") -> None:
         self._config = config
-        self._name = name
+        self.name = name
         self._context = zmq.Context()
         self._control: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
         self._control.linger = 0
@@ -75,7 +81,7 @@ class Client:
         **fields: Any,  # noqa: ANN401
     ) -> tuple[dict[str, Any], bytes]:
         """The same for commands whose reply has a second frame (empty where it has none)."""
-        body = {"command": command, "client": self._name, **fields}
+        body = {"command": command, "client": self.name, **fields}
         self._control.send(json.dumps(body).encode())
         if not self._control.poll(int(timeout_s * 1000)):
             raise DaemonError(
@@ -85,7 +91,7 @@ class Client:
         head, *frames = self._control.recv_multipart()
         reply: dict[str, Any] = json.loads(head)
         if not reply["ok"]:
-            raise DaemonError(reply["error"]["code"], reply["error"]["message"])
+            raise _refusal(**reply["error"])
         return reply, frames[0] if frames else b""
 
     def subscribe(self, *topics: str) -> None:
@@ -104,7 +110,10 @@ class Client:
             if self._events.recv_multipart()[0] == hello:
                 self._events.unsubscribe(hello)
                 return
-        raise DaemonError("unavailable", f"no daemon publishes at {self._config.events}")
+        raise DaemonError(
+            "unavailable",
+            f"no daemon publishes at {self._config.events}; start one with `utterd serve`",
+        )
 
     def events(self, timeout_s: float | None = None) -> Iterator[dict[str, Any]]:
         """Events as they come; ends when none has come for `timeout_s`."""

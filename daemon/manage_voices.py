@@ -13,6 +13,9 @@ from utterd.engine.voices.package import VoiceError
 def list_installed(options: argparse.Namespace, config: Config) -> int:
     """Print the installed voices."""
     found = Voices(config.data_dir, config.engine).describe()
+    for one in install.list_voices(config.data_dir):
+        if one.package is None:
+            print(f"utterd: the voice {one.name} can't be used: {one.problem}", file=sys.stderr)
     if options.json:
         print(json.dumps(found, ensure_ascii=False))
         return 0
@@ -33,9 +36,11 @@ def add(options: argparse.Namespace, config: Config) -> int:
     try:
         package = install.add(options.source, config.data_dir, _bar)
     except VoiceError as error:
-        print(f"\nutterd: {error}", file=sys.stderr)
+        _end_bar()
+        print(f"utterd: {error}", file=sys.stderr)
         return 1
-    print(f"\nadded the voice {package.manifest.name} to {package.folder}", file=sys.stderr)
+    _end_bar()
+    print(f"added the voice {package.manifest.name} to {package.folder}", file=sys.stderr)
     return 0
 
 
@@ -46,7 +51,13 @@ def remove(options: argparse.Namespace, config: Config) -> int:
     except VoiceError as error:
         print(f"utterd: {error}", file=sys.stderr)
         return 1
+    print(f"removed the voice {options.name}", file=sys.stderr)
     return 0
+
+
+def _end_bar() -> None:
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
 
 
 def _bar(step: str, fraction: float) -> None:

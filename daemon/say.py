@@ -1,6 +1,7 @@
 """`utterd say` and `utterd synth`."""
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -10,9 +11,9 @@ import time
 import uuid
 import wave
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config
@@ -20,15 +21,19 @@ from utterd.daemon.utterance import STAGES
 
 TERMINAL = frozenset({"ended", "cancelled", "failed", "dropped"})
 START_TIMEOUT_S = 180.0
+BLANK = " \t\r\n\v\f\ufeff"
+"""Around a text; a file may begin with a byte order mark."""
 
 
 def say(options: argparse.Namespace, config: Config) -> int:
     """Speak the arguments, or each line of standard input as it comes."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: cancel, and end the daemon of ours
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     with _daemon(options, config), Client(config, name=f"say-{os.getpid()}") as client:
         client.subscribe()
         good = True
         for text in _texts(options):
-            good &= _say_one(client, text, options)
+            good &= _say_one(client, text, options, config)
         return 0 if good else 1
 
 
@@ -36,24 +41,24 @@ def _texts(options: argparse.Namespace) -> Iterator[str]:
     if options.text:
         yield " ".join(options.text)
         return
-    for line in sys.stdin:
-        if line.strip():
-            yield line.strip()
+    for line in sys.stdin.buffer:
+        if text := line.decode().strip(BLANK):
+            yield text
 
 
-def _say_one(client: Client, text: str, options: argparse.Namespace) -> bool:
+def _say_one(client: Client, text: str, options: argparse.Namespace, config: Config) -> bool:
     id_ = uuid.uuid4().hex[:12]
     fields = _fields(options)
     for name in ("priority", "queue"):
         if (value := getattr(options, name)) is not None:
             fields[name] = value
-    client.call("speak", text=text, id=id_, **fields)
-    if options.no_wait:
-        return True
     try:
-        return _follow(client, id_, options)
-    except KeyboardInterrupt:
-        client.call("cancel", id=id_)
+        client.call("speak", text=text, id=id_, **fields)
+        return options.no_wait or _follow(client, id_, options)
+    except (KeyboardInterrupt, SystemExit):
+        # By a connection of its own: on this one an answer may still be due.
+        with suppress(DaemonError), Client(config, name=client.name) as canceller:
+            canceller.call("cancel", id=id_)
         raise
 
 
@@ -98,18 +103,13 @@ def print_stages(stages: dict[str, int]) -> None:
 
 def synth(options: argparse.Namespace, config: Config) -> int:
     """Write speech to a WAV file."""
-    text = " ".join(options.text) if options.text else sys.stdin.read()
+    _check_output(options.output)
+    text = " ".join(options.text) if options.text else sys.stdin.buffer.read().decode().strip(BLANK)
     with Client(config, name=f"synth-{os.getpid()}") as client:
         reply, samples = client.call_with_samples(
             "synthesize", timeout_s=600.0, text=text, **_fields(options)
         )
-    partial = options.output.with_name(options.output.name + ".part")
-    with wave.open(str(partial), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(reply["sample_rate"])
-        file.writeframes(samples)
-    partial.replace(options.output)
+    _write(options.output, samples, reply["sample_rate"])
     seconds = len(samples) / 2 / reply["sample_rate"]
     summary = {"file": str(options.output), "seconds": round(seconds, 3)} | {
         key: reply[key] for key in ("sample_rate", "first_pcm_ms", "synthesis_ms", "skipped")
@@ -119,6 +119,43 @@ def synth(options: argparse.Namespace, config: Config) -> int:
     else:
         print(f"{options.output}: {seconds:.2f} s, made in {reply['synthesis_ms']:.0f} ms")
     return 0
+
+
+def _check_output(output: Path) -> None:
+    """Before anything is made: a place where a file can be.
+
+    Raises:
+        OSError: it is none.
+    """
+    if output.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a folder; name a file", str(output))
+    if not output.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder; make it first", str(output.parent))
+
+
+def _write(output: Path, samples: bytes, sample_rate: int) -> None:
+    """Replace a file whole or not at all; what is no file (`/dev/stdout`) is written to."""
+    if output.exists() and not output.is_file():
+        with output.open("wb") as file:
+            _write_wave(file, samples, sample_rate)
+        return
+    output = output.resolve()  # a link stays one
+    partial = output.with_name(f"{output.name}.part")
+    try:
+        with partial.open("wb") as file:
+            _write_wave(file, samples, sample_rate)
+        partial.replace(output)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write_wave(file: BinaryIO, samples: bytes, sample_rate: int) -> None:
+    with wave.open(file, "wb") as wav:
+        wav.setnchannels(1)
+        wav.setsampwidth(2)
+        wav.setframerate(sample_rate)
+        wav.setnframes(len(samples) // 2)
+        wav.writeframesraw(samples)
 
 
 def _fields(options: argparse.Namespace) -> dict[str, Any]:
@@ -134,6 +171,7 @@ def _daemon(options: argparse.Namespace, config: Config) -> Iterator[None]:
     if not options.start or _answers(config):
         yield
         return
+    made = [path for path in (config.run_dir, *config.run_dir.parents) if not path.exists()]
     command = [sys.executable, "-m", "utterd.daemon.cli", "serve", *_serve_options(options, config)]
     daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -142,13 +180,16 @@ def _daemon(options: argparse.Namespace, config: Config) -> Iterator[None]:
     finally:
         daemon.send_signal(signal.SIGTERM)
         daemon.wait()
+        for path in made:
+            with suppress(OSError):  # another uses it by now
+                path.rmdir()
 
 
 def _serve_options(options: argparse.Namespace, config: Config) -> list[str]:
     """How to run the daemon: as the options say, or into a file where there is no device."""
     given = [
         argument
-        for name in ("config", "run_dir", "data_dir", "device", "wav")
+        for name in ("config", "run_dir", "data_dir", "voice", "device", "wav")
         if (value := getattr(options, name)) is not None
         for argument in (f"--{name.replace('_', '-')}", str(value))
     ]
