@@ -38,6 +38,9 @@ CHECKS: tuple[Check, ...] = (
     latency.wake_up,
 )
 EXIT = {Verdict.FINE: 0, Verdict.WARNING: 1, Verdict.BROKEN: 2}
+_DATA = ("/var/lib/utterd", "~/.local/share/utterd")
+_RUN = ("/run/utterd", "$XDG_RUNTIME_DIR/utterd")
+"""Where the service, and a daemon of the user's own, keep voices and sockets."""
 _WORST = (Verdict.BROKEN, Verdict.WARNING, Verdict.FINE)
 
 
@@ -113,24 +116,28 @@ def _tell(findings: list[Finding], options: argparse.Namespace, config: Config) 
     return EXIT[verdict]
 
 
+def _where(what: str, folders: Sequence[str]) -> Path:
+    """The first folder that has something; else the first of all."""
+    paths = [Path(os.path.expandvars(folder)).expanduser() for folder in folders]
+    return next((path for path in paths if any(path.glob(what))), paths[0])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="utterd doctor",
         description="Find what makes speech late or silent. Exits 0 fine, 1 warnings, 2 broken.",
     )
-    root = os.geteuid() == 0
-    state = "/var/lib/utterd" if root else str(Path("~/.local/share/utterd").expanduser())
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    run = f"{runtime}/utterd" if runtime and not root else "/run/utterd"
-    data = os.environ.get("UTTERD_DATA") or state
+    named = os.environ.get("UTTERD_DATA", "")
+    data = Path(named) if named else _where("voices/*/voice.toml", _DATA)
+    run = _where("control.sock", _RUN)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--bundle", type=Path, help="also write a file for a bug report (.tar.gz)")
     parser.add_argument(
         "--seconds", type=float, default=2.0, help="wake-up latency is measured for"
     )
     parser.add_argument("--config", type=Path, help="file with a [tune] table")
-    parser.add_argument("--data", type=Path, default=Path(data), help=f"voices; default {data}")
-    parser.add_argument("--run", type=Path, default=Path(run), help=f"sockets; default {run}")
+    parser.add_argument("--data", type=Path, default=data, help=f"voices; default {data}")
+    parser.add_argument("--run", type=Path, default=run, help=f"sockets; default {run}")
     parser.add_argument("--journal", type=Path, default=FOLDER, help=f"tuning; default {FOLDER}")
     return parser
 

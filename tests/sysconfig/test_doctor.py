@@ -363,6 +363,22 @@ def test_every_check_runs_on_this_machine(capsys, tmp_path):
     assert all(f["why"] and f["mend"] for f in troubled)
 
 
+def test_voices_and_sockets_are_looked_for_where_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "_DATA", (str(tmp_path / "service"), str(tmp_path / "mine")))
+    monkeypatch.setattr(doctor, "_RUN", (str(tmp_path / "run"), "$XDG_RUNTIME_DIR/utterd"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "user"))
+    monkeypatch.delenv("UTTERD_DATA", raising=False)
+    nothing = doctor._parser().parse_args([])
+    assert (nothing.data, nothing.run) == (tmp_path / "service", tmp_path / "run")
+    for path in ("mine/voices/joe/voice.toml", "user/utterd/control.sock"):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).touch()
+    found = doctor._parser().parse_args([])
+    assert (found.data, found.run) == (tmp_path / "mine", tmp_path / "user/utterd")
+    monkeypatch.setenv("UTTERD_DATA", "/elsewhere")
+    assert str(doctor._parser().parse_args([]).data) == "/elsewhere"
+
+
 def test_a_bad_configuration_is_a_finding(capsys, tmp_path):
     code, shown = run(capsys, "--config", str(tmp_path / "none.toml"))
     assert code == 2
