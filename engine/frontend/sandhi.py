@@ -106,23 +106,32 @@ def _yi(
         return "yi1"
     if _numeral(text, units[i].start, left, following.text):
         return "yi1"
-    if left and left == following.text and left not in _DIGITS:
-        return "yi5"
     token = tokens[words[units[i].start]]
     if text[token.start : token.end] in _IDIOMS:
+        return "yi1"
+    if left and left == following.text and left not in _DIGITS:
+        return "yi5"
+    earlier = text[at - 2] if at >= 2 else ""
+    if left == "一":
+        # 一一列举, but 统一一下.
+        return "yi1" if earlier + "一" not in _LEXICAL else _before_tone(following)
+    if following.text in "的地得了吗呢吧啊":
         return "yi1"
     counts = (left == "万" and following.text in "千百十") or (
         left in "高大" and following.text in "点些下"
     )
-    if left + "一" in _LEXICAL and not counts:
+    if left + "一" in _LEXICAL and not counts and earlier != "一":
         return "yi1"
     if following.text == "一":
         return "yi1"
     ahead = text[units[i].end : units[i].end + 2]
     if ahead.startswith(_ROW) and not _counts(text, units[i].end, left, ahead):
         return "yi1"
-    tone = following.pinyin[-1]
-    return "yi2" if tone in "45" else "yi4"
+    return _before_tone(following)
+
+
+def _before_tone(following: Unit) -> str:
+    return "yi2" if following.pinyin[-1] in "45" else "yi4"
 
 
 def _numeral(text: str, at: int, left: str, right: str) -> bool:
@@ -143,7 +152,7 @@ def _numeral(text: str, at: int, left: str, right: str) -> bool:
         left == "点"
         and at >= 2
         and text[at - 2] in "零一二三四五六七八九十百"
-        and right not in "十"
+        and right not in "十刻"
     ):
         return True
     return right == "十" and left in ("百", "零", "千")
@@ -163,23 +172,24 @@ def _bu(units: Sequence[Unit], i: int, words: Sequence[int], tokens: Sequence[To
     if following is None:
         return "bu4"
     if before is not None:
-        if before.text == following.text:
+        counted = i >= 2 and units[i - 2].text == "一"
+        if before.text == following.text and not counted:
             return "bu5"
         if before.text + following.text in _ASKED:
             return "bu5"
         if before.text + "不" + following.text in _POTENTIAL or (
-            following.text in _RESULTS
-            and tokens[words[before.start]].tag.startswith("v")
-            and _verb_like(before, words, tokens)
+            following.text in _RESULTS and _verb_like(before, words, tokens)
         ):
             return "bu5"
     return "bu2" if following.pinyin[-1] == "4" else "bu4"
 
 
 def _verb_like(before: Unit, words: Sequence[int], tokens: Sequence[Token]) -> bool:
-    """A verb of one syllable, or one that a word such as 看不见 begins with."""
+    """A verb of one syllable, or the head of a word such as 看不见."""
     token = tokens[words[before.start]]
-    return before.end - token.start <= 1 or token.end > before.end
+    if token.end > before.end:
+        return token.end - token.start == 3 and token.start == before.start
+    return token.tag.startswith("v") and before.end - token.start <= 1
 
 
 _ASKED = frozenset(

@@ -25,7 +25,7 @@ def clock(hour: str, minute: str, second: str | None) -> str | None:
         said += ("零" if minute[0] == "0" else "") + f"{cardinal(minute)}分"
         said = said.replace("零零分", "零分")
     if int(second or 0):
-        said += f"{cardinal(second)}秒"
+        said += f"{cardinal(second or '')}秒"
     return said
 
 
