@@ -57,6 +57,14 @@ def describe(service: Service) -> dict[str, Any]:
             }
             for name, one in service.workers.by_voice.items()
         ],
+        "granted": [
+            {"process": name, "wish": g.wish, "asked": g.asked, "got": g.got, "reason": g.reason}
+            for name, grants in (
+                ("player", service.player.grants),
+                *((f"worker {n}", one.grants) for n, one in service.workers.by_voice.items()),
+            )
+            for g in grants
+        ],
         "player": {
             "state": service.player.child.state.value,
             "pid": service.player.child.pid,

@@ -17,6 +17,7 @@ from utterd.daemon.commands import Commands
 from utterd.daemon.config import Config
 from utterd.daemon.server import Peer, Server
 from utterd.daemon.service import Service
+from utterd.sysconfig.config import ConfigError
 
 if TYPE_CHECKING:
     from utterd.daemon.prometheus import Exporter
@@ -52,7 +53,10 @@ async def _run(config: Config) -> None:
     def reply(peer: Peer, body: dict[str, Any], *frames: bytes) -> None:
         server.reply(peer, body, *frames)
 
-    service = Service(config, publish)
+    try:
+        service = Service(config, publish)
+    except ConfigError as error:
+        raise StartError(str(error)) from None
     commands = Commands(service, reply)
     server = Server(config, commands.handle)
     try:

@@ -9,6 +9,8 @@ from utterd.audio.client import PlayerProcess
 from utterd.audio.ring import Ring
 from utterd.daemon.config import Config
 from utterd.daemon.supervisor import Child, State
+from utterd.sysconfig.client import Seats
+from utterd.sysconfig.realtime import Grant
 
 log = logging.getLogger("player")
 
@@ -33,8 +35,11 @@ class Listener(Protocol):
 class Player:
     """The player, over all its lives."""
 
-    def __init__(self, config: Config, ring: Ring, wake_fd: int, listener: Listener) -> None:
+    def __init__(
+        self, config: Config, ring: Ring, wake_fd: int, *, seats: Seats, listener: Listener
+    ) -> None:
         self._config = config
+        self._seats = seats
         self._ring = ring
         self._wake_fd = wake_fd
         self._listener = listener
@@ -43,6 +48,8 @@ class Player:
         self.underruns = 0
         self._underruns_before = 0
         self.rss_bytes = 0
+        self.grants: list[Grant] = []
+        """What it was given of the machine."""
         self.child = Child("player", self._spawn, self._said, self._ended, READY_TIMEOUT_S)
 
     def start(self) -> None:
@@ -70,7 +77,10 @@ class Player:
             ramp_ms=settings.ramp_ms,
             speed=settings.speed,
         )
-        return PlayerProcess(self._ring, self._wake_fd, configure)
+        with self._seats.spawning():
+            process = PlayerProcess(self._ring, self._wake_fd, configure)
+        self.grants = self._seats.seat("player", process.pid)
+        return process
 
     def _said(self, message: audio.FromPlayer) -> None:
         if self.child.state is State.STARTING:

@@ -117,7 +117,8 @@ def synth(options: argparse.Namespace, config: Config) -> int:
     if options.json:
         print(json.dumps(summary, ensure_ascii=False))
     else:
-        print(f"{options.output}: {seconds:.2f} s, made in {reply['synthesis_ms']:.0f} ms")
+        made = f"{seconds:.2f} s, made in {reply['synthesis_ms']:.0f} ms"
+        print(f"{options.output}: {made}", file=sys.stderr)
     return 0
 
 

@@ -24,6 +24,7 @@ from utterd.daemon.utterance import State as UtteranceState
 from utterd.daemon.voices import Voices
 from utterd.daemon.workers import SILENT_NS, Workers
 from utterd.engine import messages as engine
+from utterd.sysconfig.client import Seats
 
 log = logging.getLogger("service")
 
@@ -37,6 +38,9 @@ class Service:
     Args:
         config: checked.
         send: publishes topic and body of an event.
+
+    Raises:
+        utterd.sysconfig.config.ConfigError: `[tune]` does not fit the machine.
     """
 
     def __init__(self, config: Config, send: Callable[[bytes, bytes], None]) -> None:
@@ -58,8 +62,12 @@ class Service:
         self.durable = Durable(config.data_dir / "journal.sqlite")
         self.ducking = Ducking(config.ducking.begin, config.ducking.end)
         self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.player = Player(config, self.ring, self.wake_fd, self)
-        self.workers = Workers(config, self.voices, self.ring, self.wake_fd, self)
+        seats = Seats.from_table(config.tune)
+        log.info(seats.describe())
+        self.player = Player(config, self.ring, self.wake_fd, seats=seats, listener=self)
+        self.workers = Workers(
+            config, self.voices, self.ring, self.wake_fd, seats=seats, listener=self
+        )
         self.closing = False
         self._device_was_lost = False
         self._player_is_new = False

@@ -14,6 +14,8 @@ from utterd.daemon.supervisor import Child, State
 from utterd.daemon.voices import Voices
 from utterd.engine import messages as engine
 from utterd.engine.client import WorkerProcess
+from utterd.sysconfig.client import Seats
+from utterd.sysconfig.realtime import Grant
 
 log = logging.getLogger("workers")
 
@@ -51,6 +53,8 @@ class Worker:
         self.ready: engine.Ready | None = None
         self.broken = ""
         self.rss_bytes = 0
+        self.grants: list[Grant] = []
+        """What it was given of the machine."""
         self.breaker = Breaker()
         self._listener = listener
         self._stall_ns = int(config.engine.stall_timeout_s * 1e9)
@@ -102,9 +106,17 @@ class Workers:
     """All workers."""
 
     def __init__(
-        self, config: Config, voices: Voices, ring: Ring, wake_fd: int, listener: Listener
+        self,
+        config: Config,
+        voices: Voices,
+        ring: Ring,
+        wake_fd: int,
+        *,
+        seats: Seats,
+        listener: Listener,
     ) -> None:
         self._config = config
+        self._seats = seats
         self._voices = voices
         self._ring = ring
         self._wake_fd = wake_fd
@@ -166,7 +178,9 @@ class Workers:
             worker.child.stop(engine.Shutdown(), timeout_s)
 
     def _spawn(self, voice: str) -> WorkerProcess:
-        process = WorkerProcess(self._ring.fd, self._wake_fd)
+        with self._seats.spawning():
+            process = WorkerProcess(self._ring.fd, self._wake_fd)
+        self.by_voice[voice].grants = self._seats.seat("worker", process.pid)
         process.send(
             engine.Configure(
                 voice_dir=str(self._voices.folder / voice),

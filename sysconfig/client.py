@@ -1,6 +1,6 @@
 """What the daemon holds: seats its children on their cores, from outside, and tells how.
 
-    seats = Seats.from_file(None)
+    seats = Seats.from_table(table)
     with seats.spawning():
         child = subprocess.Popen(...)
     grants = seats.seat("player", child.pid)
@@ -9,13 +9,12 @@ The children import nothing of this room: affinity is set on their process, memo
 inherited from the thread that starts them, and the audio thread asks for SCHED_FIFO itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Literal
 
 from utterd.sysconfig import realtime
-from utterd.sysconfig.config import Config, load
+from utterd.sysconfig.config import Config, from_table
 from utterd.sysconfig.cpus import format_list
 from utterd.sysconfig.placement import place
 from utterd.sysconfig.realtime import Grant
@@ -41,13 +40,13 @@ class Seats:
         self._placed = place(fs or Sysfs(), config) if config.profile.name != "desktop" else None
 
     @classmethod
-    def from_file(cls, file: Path | None) -> "Seats":
-        """Read the `[tune]` table of a configuration; None for the default file.
+    def from_table(cls, table: Mapping[str, object]) -> "Seats":
+        """Use the `[tune]` table of a configuration.
 
         Raises:
-            ConfigError: Unreadable, or does not fit the machine.
+            ConfigError: It makes no sense, or does not fit the machine.
         """
-        return cls(load(file))
+        return cls(from_table(table))
 
     @contextmanager
     def spawning(self) -> Iterator[Grant | None]:

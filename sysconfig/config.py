@@ -1,6 +1,7 @@
 """What the machine is for: four profiles and the few things only its owner can say."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,7 +98,19 @@ def load(path: Path | None, profile: str = "") -> Config:
     Raises:
         ConfigError: Unreadable, unknown keys, or values that make no sense.
     """
-    table = _table(path)
+    return from_table(_table(path), profile)
+
+
+def from_table(table: Mapping[str, object], profile: str = "") -> Config:
+    """Check a `[tune]` table.
+
+    Args:
+        table: As read from the configuration.
+        profile: A profile that counts more than the table's.
+
+    Raises:
+        ConfigError: Unknown keys, or values that make no sense.
+    """
     if unknown := sorted(set(table) - {"profile", "cores", "sound"}):
         raise ConfigError(f"[tune] knows no '{unknown[0]}'; it knows profile, cores and sound")
     name, cores, sound = (table.get(key, "") for key in ("profile", "cores", "sound"))
