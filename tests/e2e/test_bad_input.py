@@ -108,7 +108,7 @@ def test_text_with_nothing_to_say_ends_at_once_and_reports_it(quiet_daemon):
 
 def test_plain_text_speaks_and_is_answered(quiet_daemon, connection):
     with listening(quiet_daemon) as listener:
-        reply = ask(connection, "Hello there.".encode())
+        reply = ask(connection, b"Hello there.")
         assert reply["ok"]
         assert listener.wait_for(reply["id"])["event"] == "ended"
 

@@ -28,7 +28,7 @@ def daemon(tmp_path, voices_dir):
 def restart_listening(daemon: DaemonProcess, ids: list[str]) -> dict[str, list[dict]]:
     """Start the daemon again and follow utterances to their ends."""
     daemon.start(wait=False)
-    daemon.wait_until(lambda: (daemon.run_dir / "events.sock").exists(), 10.0, "the sockets")
+    daemon.wait_until((daemon.run_dir / "events.sock").exists, 10.0, "the sockets")
     with listening(daemon) as listener:
         for id_ in ids:
             listener.wait_for(id_)

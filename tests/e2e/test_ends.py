@@ -174,7 +174,7 @@ def test_a_broken_voice_fails_what_waits_for_it_with_the_reason(tmp_path, voices
         wait=False,
     )
     try:
-        daemon.wait_until(lambda: (daemon.run_dir / "events.sock").exists(), 10.0, "the sockets")
+        daemon.wait_until((daemon.run_dir / "events.sock").exists, 10.0, "the sockets")
         with listening(daemon) as listener, daemon.client() as client:
             client.call("speak", text="Hello.", id="h")
             event = listener.wait_for("h")
