@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
 from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config, Paths
 

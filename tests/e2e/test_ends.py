@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import psutil
 import pytest
@@ -61,6 +62,7 @@ def test_kill_of_the_daemon_takes_its_children_and_the_next_start_cleans_up(daem
 def test_a_second_daemon_is_refused_and_harms_nothing(daemon, voices_dir):
     second = subprocess.run(
         [sys.executable, "-m", "utterd.daemon.cli", "serve", "--run-dir", str(daemon.run_dir)],
+        check=False,
         capture_output=True,
         text=True,
         timeout=20,
@@ -97,7 +99,8 @@ def test_a_text_that_kills_its_worker_twice_fails_alone(daemon):
         for _ in range(2):
             worker = daemon.child("utterd.engine.worker")
             worker.kill()
-            daemon.wait_until(lambda: _other_worker(daemon, worker.pid), 60.0, "a new worker")
+            another = partial(_other_worker, daemon, worker.pid)
+            daemon.wait_until(another, 60.0, "a new worker")
             daemon.wait_until(lambda: _warm(daemon), 60.0, "the voice")
         assert listener.wait_for("poison")["event"] == "failed"
         assert listener.wait_for("next")["event"] == "ended"

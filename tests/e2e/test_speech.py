@@ -83,11 +83,14 @@ def test_chinese_is_heard_as_it_was_made(daemon, sound_server):
 
 def test_the_stamp_of_first_sound_agrees_with_the_speaker(daemon, sound_server: SoundServer):
     differences = []
-    with sound_server.capture() as recorder, listening(daemon) as listener:
-        with daemon.client("stamp") as client:
-            for number in range(5):
-                client.call("speak", text=SENTENCES[number % 3], id=f"t{number}")
-                listener.wait_for(f"t{number}")
+    with (
+        sound_server.capture() as recorder,
+        listening(daemon) as listener,
+        daemon.client("stamp") as client,
+    ):
+        for number in range(5):
+            client.call("speak", text=SENTENCES[number % 3], id=f"t{number}")
+            listener.wait_for(f"t{number}")
     capture = recorder.result
     for number in range(5):
         stages = listener.wait_for(f"t{number}")["stages"]
@@ -98,13 +101,16 @@ def test_the_stamp_of_first_sound_agrees_with_the_speaker(daemon, sound_server: 
 
 
 def test_a_cancelled_utterance_is_silent_when_the_reply_comes(daemon, sound_server):
-    with sound_server.capture() as recorder, listening(daemon) as listener:
-        with daemon.client("cancel") as client:
-            client.call("speak", text=" ".join(SENTENCES * 2), id="long")
-            listener.wait_for("long", "started")
-            listener.wait_for("nothing") if False else None
-            reply = client.call("cancel", id="long")
-            event = listener.wait_for("long")
+    with (
+        sound_server.capture() as recorder,
+        listening(daemon) as listener,
+        daemon.client("cancel") as client,
+    ):
+        client.call("speak", text=" ".join(SENTENCES * 2), id="long")
+        listener.wait_for("long", "started")
+        listener.wait_for("nothing") if False else None
+        reply = client.call("cancel", id="long")
+        event = listener.wait_for("long")
     assert reply["cancelled"] == 1
     assert 0 < reply["silent_after_ms"] < 500
     assert event["event"] == "cancelled"
