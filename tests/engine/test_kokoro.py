@@ -13,6 +13,7 @@ from tests.engine.saying import log_spectrum, never, pitch_hz, segment
 from utterd.engine.frontend.contract import Word
 from utterd.engine.runtimes.contract import AbandonedError
 from utterd.engine.runtimes.onnx_cpu import OnnxCpu
+from utterd.engine.voices import kokoro as kokoro_voice
 from utterd.engine.voices import package
 from utterd.engine.voices.contract import Controls
 from utterd.engine.voices.kokoro import DURATIONS, FRAME, split
@@ -118,15 +119,19 @@ def test_a_speaker_can_be_named(kokoro):
     assert pitch_hz(woman, 24_000) > 1.3 * pitch_hz(man, 24_000)
 
 
-def test_a_segment_that_is_too_long_for_one_run_is_cut_at_words(kokoro):
-    symbols = ("wˈɜɹld " * 100)[:520]
-    speech = kokoro.speak(segment(symbols), Controls(rate=3.0), never)
+def test_a_segment_that_is_too_long_for_one_run_is_cut_at_words(kokoro, monkeypatch):
+    """With a limit of 16 symbols, so that it needn't speak for a minute."""
+    said = segment("wˈɜɹld wˈɜɹld wˈɜɹld wˈɜɹld ")
+    whole = kokoro.speak(said, Controls(), never)
+    monkeypatch.setattr(kokoro_voice, "LONGEST", 16)
+    speech = kokoro.speak(said, Controls(), never)
     words = list(speech.timing.words)
-    assert len(words) == 75
-    assert words == sorted(words)
+    assert len(words) == 4
+    assert words == sorted(set(words))
     assert sum(len(chunk) for chunk in speech.chunks()) == speech.timing.samples
-    # The second run begins with a word, so that word begins at its head.
-    assert speech.timing.samples / 24_000 > 75 * 0.1
+    # Two runs of two words each, every one with its own intonation and its own edges.
+    assert speech.timing.samples != whole.timing.samples
+    assert 0.7 < speech.timing.samples / whole.timing.samples < 1.6
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,7 @@ def test_words_that_begin_behind_the_last_symbol_end_it(kokoro):
 
 def test_a_run_is_left_in_its_middle(kokoro):
     """Far sooner than the run would end, even on a busy machine."""
-    said = segment(("wˈɜɹld " * 30)[:120])
+    said = segment(("wˈɜɹld " * 30)[:70])
     began = time.monotonic()
     kokoro.speak(said, Controls(), never)
     whole = time.monotonic() - began
