@@ -35,6 +35,7 @@ _STEADY_SECONDS = 5.0
 """A sink that ran this long was not opened in vain: the next retry comes soon again."""
 _ALIVE_SECONDS = 1.0
 _CHECK_SECONDS = 0.1
+_IDLE_CHECK_SECONDS = 0.25
 _PRIORITY = 10
 """Below the audio thread's (20), above everything that is not real-time."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -161,7 +162,9 @@ class Player:
     def _wait(self) -> None:
         """Sleep until something happened or is due, and do it."""
         now = time.monotonic()
-        due = self._retry_at if self.state is State.LOST else now + _CHECK_SECONDS
+        sounds = self._core.place()[0] != 0
+        check = _CHECK_SECONDS if sounds else _IDLE_CHECK_SECONDS
+        due = self._retry_at if self.state is State.LOST else now + check
         due = min(due, self._alive_at)
         flags = select.POLLIN | (select.POLLOUT if self._channel.blocked else 0)
         self._poll.modify(self._channel.fileno(), flags)

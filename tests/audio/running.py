@@ -4,7 +4,8 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +43,16 @@ class Running:
             stderr=subprocess.DEVNULL,
             environment=self.environment,
         )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What is written within begins to sound only at the end.
+
+        A sink that runs many times as fast as time would else get ahead of the writer.
+        """
+        self.ring.paused = True
+        yield
+        self.ring.paused = False
 
     def wake(self) -> None:
         """Tell the player that the fence, the pause or the gain has changed."""

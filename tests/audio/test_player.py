@@ -64,8 +64,9 @@ def test_a_wav_file_holds_what_was_written(start: Start, tmp_path: Path) -> None
     assert (opened.rate, opened.channels, opened.period_frames) == (RATE, 2, 480)
     assert str(path) in opened.device
     wave = tone(30_000)
-    running.writer.write(1, 0, wave, RATE, last=True)
-    running.writer.write(2, 0, wave[:12_345] / 2, RATE, last=True)
+    with running.held():
+        running.writer.write(1, 0, wave, RATE, last=True)
+        running.writer.write(2, 0, wave[:12_345] / 2, RATE, last=True)
     ended = running.wait(Ended, lambda e: e.generation == 2)
     assert ended.samples == 12_345
     heard = read_wav(path)
@@ -89,10 +90,11 @@ def test_the_null_sink_keeps_real_time(start: Start) -> None:
 def test_stages_are_told_in_order(start: Start) -> None:
     running = start(sink="null", speed=10.0)
     running.wait(Opened)
-    for generation in (1, 2, 3):
-        running.writer.write(generation, 0, tone(9600, rate=24_000), 24_000, last=True)
+    with running.held():
+        for generation in (1, 2, 3):
+            running.writer.write(generation, 0, tone(9600, rate=24_000), 24_000, last=True)
     running.wait(Ended, lambda e: e.generation == 3)
-    told = [m for m in running.messages if not isinstance(m, Opened | Alive)]
+    told = [m for m in running.messages if isinstance(m, Anchor | Started | Ended)]
     assert [(type(m), m.generation) for m in told] == [
         (kind, generation) for generation in (1, 2, 3) for kind in (Anchor, Started, Ended)
     ]
@@ -269,7 +271,8 @@ def test_months_of_silence_are_not_recorded(start: Start, tmp_path: Path) -> Non
     running = start(sink="wav", wav_path=str(path), speed=50.0)
     running.wait(Opened)
     running.listen(0.2)
-    running.writer.write(1, 0, tone(4800), RATE, last=True)
+    with running.held():
+        running.writer.write(1, 0, tone(4800), RATE, last=True)
     running.wait(Ended)
     running.listen(0.2)
     assert 4800 <= len(read_wav(path)) <= 4800 + 0.5 * RATE + 960
@@ -304,7 +307,8 @@ def test_a_disk_that_fills_up_is_told_and_sound_goes_on_when_there_is_room(
     running.wait(Opened)
     no_more = resource.RLIM_INFINITY
     resource.prlimit(running.player.pid, resource.RLIMIT_FSIZE, (50_000, no_more))
-    running.writer.write(1, 0, tone(48_000), RATE, last=True)
+    with running.held():
+        running.writer.write(1, 0, tone(48_000), RATE, last=True)
     lost = running.wait(DeviceLost)
     assert lost.reason == "failed"
     assert "File too large" in lost.message
@@ -319,9 +323,10 @@ def test_nothing_is_consumed_without_a_sink_and_all_sounds_once_it_is_there(
     folder = tmp_path / "not yet"
     running = start(sink="wav", wav_path=str(folder / "out.wav"), speed=20.0)
     running.wait(DeviceLost)
-    running.writer.write(1, 0, tone(4800), RATE, last=True)
-    running.writer.write(2, 0, tone(9600), RATE, last=True)
-    running.writer.write(3, 0, tone(14_400), RATE, last=True)
+    with running.held():
+        running.writer.write(1, 0, tone(4800), RATE, last=True)
+        running.writer.write(2, 0, tone(9600), RATE, last=True)
+        running.writer.write(3, 0, tone(14_400), RATE, last=True)
     used = running.ring.used
     running.ring.revoke(1)
     running.wake()
@@ -343,7 +348,8 @@ def test_a_damaged_record_costs_only_what_stands_before_it(start: Start) -> None
     running.ring.memory[64:72] = (head + 128).to_bytes(8, "little")
     running.wake()
     running.listen(0.1)
-    running.writer.write(1, 0, tone(4800), RATE, last=True)
+    with running.held():
+        running.writer.write(1, 0, tone(4800), RATE, last=True)
     running.ring.paused = False
     assert running.wait(Ended).samples == 4800
 
