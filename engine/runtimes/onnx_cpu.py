@@ -77,7 +77,7 @@ class OnnxCpuGraph:
                 raise AbandonedError from None
             raise RuntimeFailedError(f"{self._name} failed: {_line(error)}") from None
         finally:
-            run.done.set()
+            run.done = True
             self.busy_ns += time.monotonic_ns() - began
         return arrays
 
@@ -89,10 +89,13 @@ class OnnxCpuGraph:
 
     def _watch(self) -> None:
         while (run := self._watched.get()) is not None:
-            while run.abandon is not None and not run.done.wait(_POLL_SECONDS):
+            # It sleeps instead of waiting to be woken: waking it would cost the speaking thread the
+            # interpreter just when its samples are there.
+            while run.abandon is not None and not run.done:
                 if run.abandon():
                     run.options.terminate = True
                     break
+                time.sleep(_POLL_SECONDS)
 
 
 class _Run:
@@ -104,7 +107,7 @@ class _Run:
         if abandon is not None:
             # A long run gives back what it took, so that the longest sentence doesn't stay.
             self.options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        self.done = threading.Event()
+        self.done = False
 
 
 def _line(error: Exception) -> str:

@@ -42,7 +42,10 @@ class _Library:
     """The loaded library and the voice it is set to."""
 
     def __init__(self, path: str, data: bytes | None) -> None:
-        self._calls = ctypes.CDLL(path)
+        try:
+            self._calls = ctypes.CDLL(path)
+        except OSError as error:
+            raise VoiceError(f"espeak-ng can't be loaded: {error}") from None
         self._calls.espeak_Initialize.argtypes = [
             ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int,
         ]  # fmt: skip

@@ -39,6 +39,7 @@ class Vits:
         self.runtime = runtime.name
         self._config = read_config(package.path("config.json"))
         self._speaker = speaker
+        espeak.phonemes("a", self._config.espeak.voice)  # what is missing is said now, not later
         self._graph = runtime.load(package.path("model.onnx"), threads)
         self._outputs = [self._graph.outputs[0]]
         self._timed = RATE in self._graph.inputs

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import sys
 import threading
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -39,6 +41,30 @@ def test_espeak_has_no_such_voice():
     with pytest.raises(VoiceError, match="no voice 'klingon-9'"):
         espeak.phonemes("x", "klingon-9")
     assert espeak.phonemes("yes", "en-us") == "jˈɛs"
+
+
+def test_without_espeak_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
+    monkeypatch.setattr(espeak, "_SYSTEM", "libespeak-not-there.so.1")
+    espeak._library.cache_clear()
+    try:
+        with pytest.raises(VoiceError, match="apt install libespeak-ng1"):
+            espeak.phonemes("x", "en-us")
+    finally:
+        espeak._library.cache_clear()
+
+
+def test_a_language_that_espeak_lacks_is_said_when_the_voice_loads(joe_dir, tmp_path):
+    folder = tmp_path / "joe"
+    shutil.copytree(joe_dir, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["espeak"]["voice"] = "klingon-9"
+    (folder / "config.json").write_text(json.dumps(config))
+    manifest = package.read(folder).manifest
+    files = package.describe_files(folder)
+    package.write(folder, msgspec.structs.replace(manifest, files=files))
+    with pytest.raises(VoiceError, match="no voice 'klingon-9'"):
+        load(folder, "", OnnxCpu(), 1)
 
 
 def test_threads_with_several_languages_do_not_mix():
