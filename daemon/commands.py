@@ -6,7 +6,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from utterd.daemon import health, protocol
 from utterd.daemon.instructions import Silent
@@ -43,6 +46,7 @@ class Commands:
         self._reply = reply
         self._handlers: dict[type, Callable[[Any, Call], Reply | None]] = {
             protocol.Speak: self._speak,
+            protocol.PlaySound: self._play_sound,
             protocol.Append: self._append,
             protocol.Finish: self._finish,
             protocol.SayAgain: self._say_again,
@@ -86,6 +90,9 @@ class Commands:
         service = self._service
         voice = service.voices.choose(command)
         service.workers.admit(voice[0])
+        if command.format == "sound":
+            path = sound_file(service.config.sounds_dir, command.text)
+            command = msgspec.structs.replace(command, text=str(path))
         utterance = service.scheduler.speak(
             command,
             call.client,
@@ -102,6 +109,9 @@ class Commands:
             "client": call.client,
             "voice": "/".join(voice).strip("/"),
         }
+
+    def _play_sound(self, command: protocol.PlaySound, call: Call) -> Reply:
+        return self._speak(command.as_speech(), call)
 
     def _append(self, command: protocol.Append, call: Call) -> Reply:
         scheduler = self._service.scheduler
@@ -127,6 +137,8 @@ class Commands:
 
     def _synthesize(self, command: protocol.Synthesize, call: Call) -> None:
         service = self._service
+        if command.format == "sound":
+            raise ProtocolError("bad_request", "a sound is there already: read its file", "format")
         limit = service.config.limits.characters
         if len(command.text) > limit:
             raise ProtocolError(
@@ -228,3 +240,15 @@ class Commands:
 
     def _describe(self, _: protocol.Describe, __: Call) -> Reply:
         return {"ok": True, "version": protocol.VERSION, "schema": protocol.schema()}
+
+
+def sound_file(folder: Path, name: str) -> Path:
+    """The file that a sound's name means; nothing outside of the folder can be named.
+
+    Raises:
+        ProtocolError: `bad_request`, no such file there.
+    """
+    path = folder / name
+    if "\0" in name or not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
+        raise ProtocolError("bad_request", f"there is no sound {name!r} in {folder}", "text")
+    return path

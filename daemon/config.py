@@ -32,6 +32,8 @@ class Paths(_Section, frozen=True):
     `~/.local/share/utterd`."""
     lexicon: str = ""
     """The user's lexicon. Default: none."""
+    sounds: str = ""
+    """WAV and FLAC files for `play_sound`. Default: the folder `sounds` beside the voices."""
 
 
 class Socket(_Section, frozen=True):
@@ -150,6 +152,11 @@ class Config(_Section, frozen=True):
     def data_dir(self) -> Path:
         """Folder of the voices."""
         return Path(self.paths.data) if self.paths.data else default_data_dir()
+
+    @property
+    def sounds_dir(self) -> Path:
+        """Folder of the sound icons."""
+        return Path(self.paths.sounds) if self.paths.sounds else self.data_dir / "sounds"
 
     @property
     def control(self) -> str:

@@ -68,7 +68,8 @@ class Speech(Command, frozen=True):
     volume: Volume = 1.0
     quality: Literal["", "fast", "balanced", "high"] = ""
     """Choose the voice by quality where `voice` is empty."""
-    format: Literal["plain", "ssml"] = "plain"
+    format: Literal["plain", "ssml", "sound"] = "plain"
+    """`sound`: the text is the name of a file in the sound folder."""
 
 
 class Speak(Speech, tag="speak", frozen=True):
@@ -97,6 +98,24 @@ class Speak(Speech, tag="speak", frozen=True):
     def again(self, id_: str) -> "Speak":
         """The same as a new utterance; a text that came in pieces is complete now."""
         return msgspec.structs.replace(self, id=id_, more=False)
+
+
+class PlaySound(Command, tag="play_sound", frozen=True):
+    """Play a sound icon, in turn with speech; short for `speak` with `format: sound`."""
+
+    sound: str
+    """Name of a WAV or FLAC file in the sound folder."""
+    id: Annotated[str, msgspec.Meta(max_length=128)] = ""
+    priority: PriorityName = "message"
+    queue: Literal["add", "flush", "replace"] = "add"
+    interruptible: bool = True
+    ttl_ms: Milliseconds = 0
+    volume: Volume = 1.0
+
+    def as_speech(self) -> Speak:
+        """The same as a `speak` command."""
+        fields = msgspec.structs.asdict(self)
+        return Speak(text=fields.pop("sound"), format="sound", **fields)
 
 
 class Append(Command, tag="append", frozen=True):
@@ -190,6 +209,7 @@ class Describe(Command, tag="describe", frozen=True):
 
 AnyCommand = (
     Speak
+    | PlaySound
     | Append
     | Finish
     | Synthesize

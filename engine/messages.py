@@ -54,7 +54,8 @@ class Say(msgspec.Struct, tag=True, frozen=True):
     """Factor on F0, 0.5 to 2; voices that can't say so in `Ready.controls`."""
     volume: float = 1.0
     """Linear gain, 0 to 2."""
-    format: Literal["plain", "ssml"] = "plain"
+    format: Literal["plain", "ssml", "sound"] = "plain"
+    """`sound`: the text is the path of a sound file to play."""
 
 
 class Abandon(msgspec.Struct, tag=True, frozen=True):

@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from utterd.engine import messages
+from utterd.engine import messages, sounds
 from utterd.engine.frontend import contract as text
 from utterd.engine.frontend.reader import Reader
 from utterd.engine.messages import Say
@@ -187,6 +188,9 @@ class Synthesizer:
     def _speak(self, generation: Generation, piece: Say, stages: Stages) -> None:
         if piece.speaker and piece.speaker not in self._voice.speakers:
             raise BadRequestError(f"voice {self._voice.name} has no speaker {piece.speaker!r}")
+        if piece.format == "sound":
+            self._play(generation, piece, stages)
+            return
         ended = False
         for segment, last in self._segments(generation, piece, stages):
             self._segment(generation, piece, segment, last, stages)
@@ -198,7 +202,8 @@ class Synthesizer:
         self, generation: Generation, piece: Say, stages: Stages
     ) -> Iterator[tuple[text.Segment, bool]]:
         """The segments to speak, each with whether it is the last of its generation."""
-        cut = passages(piece.text) if piece.format == "plain" else [(0, piece.text)]
+        markup: Literal["plain", "ssml"] = "ssml" if piece.format == "ssml" else "plain"
+        cut = passages(piece.text) if markup == "plain" else [(0, piece.text)]
         language = piece.language
         if not language and len(self._voice.languages) == 1:
             language = self._voice.languages[0]
@@ -206,7 +211,7 @@ class Synthesizer:
             self._check(generation)
             try:
                 analysis = self._reader.analyse(
-                    passage, offset=piece.offset + offset, language=language, format=piece.format
+                    passage, offset=piece.offset + offset, language=language, format=markup
                 )
             except ValueError as error:
                 raise BadRequestError(f"the text can't be read: {error}") from None
@@ -247,22 +252,24 @@ class Synthesizer:
         if pause or (last and not speech.timing.samples):
             self._write(generation, np.zeros(pause, np.float32), last=last)
 
+    def _play(self, generation: Generation, piece: Say, stages: Stages) -> None:
+        """Write a sound file, in chunks short enough to notice when it is dropped."""
+        rate = self._voice.sample_rate
+        try:
+            samples = sounds.read(Path(piece.text), rate) * np.float32(piece.volume)
+        except sounds.SoundError as error:
+            raise BadRequestError(str(error)) from None
+        stages.phonemes = stages.encoded = stages.first_chunk = time.monotonic_ns()
+        end = piece.offset + len(piece.text)
+        self._send(_silent_segment(generation, piece.offset, end, len(samples)))
+        for begin in range(0, max(1, len(samples)), rate // 10):
+            chunk = samples[begin : begin + rate // 10]
+            self._write(generation, chunk, last=begin + rate // 10 >= len(samples))
+            self._first_audio(generation, stages)
+
     def _nothing_more(self, generation: Generation, end: int) -> None:
         """End a generation behind its last sample: its last piece held nothing to speak."""
-        self._send(
-            messages.Segment(
-                generation=generation.number,
-                index=generation.segments,
-                start=end,
-                end=end,
-                position=generation.position,
-                samples=0,
-                words=[],
-                marks=[],
-                skipped=generation.take_skipped(),
-                last=True,
-            )
-        )
+        self._send(_silent_segment(generation, end, end, 0))
         self._write(generation, np.zeros(0, np.float32), last=True)
 
     def _write(self, generation: Generation, samples: NDArray[np.float32], *, last: bool) -> None:
@@ -313,6 +320,22 @@ class Synthesizer:
     def _check(self, generation: Generation) -> None:
         if self._is_dropped(generation):
             raise AbandonedError
+
+
+def _silent_segment(generation: Generation, start: int, end: int, samples: int) -> messages.Segment:
+    """The message about a last segment without words."""
+    return messages.Segment(
+        generation=generation.number,
+        index=generation.segments,
+        start=start,
+        end=end,
+        position=generation.position,
+        samples=samples,
+        words=[],
+        marks=[],
+        skipped=generation.take_skipped(),
+        last=True,
+    )
 
 
 def _describe(

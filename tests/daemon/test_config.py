@@ -16,6 +16,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "paths.run": ("/x/r", "/x/r"),
     "paths.data": ("/x/d", "/x/d"),
     "paths.lexicon": ("/x/l", "/x/l"),
+    "paths.sounds": ("/x/s", "/x/s"),
     "socket.group": ("audio", "audio"),
     "socket.tcp": ("tcp://127.0.0.1:5577", "tcp://127.0.0.1:5577"),
     "socket.curve_secret_key_file": ("/k", "/k"),

@@ -34,6 +34,13 @@ CASES: dict[str, dict[str, Any]] = {
         "on_interrupt": "restart",
         "key": "k",
     },
+    "play_sound": {
+        "client": "car",
+        "sound": "ding.wav",
+        "id": "d",
+        "priority": "text",
+        "volume": 0.5,
+    },
     "append": {"client": "car", "id": "a", "text": "好"},
     "finish": {"client": "car", "id": "a"},
     "synthesize": {"text": "好", "encoding": "f32", "stream": True, "rate": 2.0, "id": "s"},
