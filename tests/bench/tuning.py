@@ -34,7 +34,6 @@ from utterd.sysconfig.report import table
 from utterd.sysconfig.sysfs import Sysfs
 from utterd.sysconfig.tuner import Tuner
 
-TEXT = "前方三百米右转"
 RAPL = "/sys/class/powercap"
 
 
@@ -91,11 +90,11 @@ def row(
     }
     if options.run is not None:
         progress(f"{when}, {state}: {options.rounds} texts to first PCM")
-        found["text_to_pcm_ms"] = text_to_pcm(options.run, options.rounds)
+        found["text_to_pcm_ms"] = text_to_pcm(options.run, options.text, options.rounds)
     return found
 
 
-def text_to_pcm(run: Path, rounds: int) -> dict[str, float]:
+def text_to_pcm(run: Path, text: str, rounds: int) -> dict[str, float]:
     """Speak through the daemon; statistics of `received` to `first_written` in ms."""
     context = zmq.Context()
     try:
@@ -105,7 +104,7 @@ def text_to_pcm(run: Path, rounds: int) -> dict[str, float]:
         control = context.socket(zmq.DEALER)
         control.connect(f"ipc://{run / 'control.sock'}")
         time.sleep(0.3)  # a subscription needs a moment to arrive
-        spans = [one_text(control, events) for _ in range(rounds + 1)][1:]
+        spans = [one_text(control, events, text) for _ in range(rounds + 1)][1:]
     finally:
         context.destroy(linger=0)
     spans.sort()
@@ -117,10 +116,10 @@ def text_to_pcm(run: Path, rounds: int) -> dict[str, float]:
     }
 
 
-def one_text(control: "zmq.Socket[bytes]", events: "zmq.Socket[bytes]") -> float:
+def one_text(control: "zmq.Socket[bytes]", events: "zmq.Socket[bytes]", text: str) -> float:
     """Speak once and wait for the end; ms from the socket to the ring."""
     name = uuid.uuid4().hex
-    body = {"command": "speak", "text": TEXT, "id": name, "client": "bench-tuning"}
+    body = {"command": "speak", "text": text, "id": name, "client": "bench-tuning"}
     control.send(json.dumps(body).encode())
     if not control.poll(10_000):
         sys.exit("the daemon does not answer; start one with `utterd serve`")
@@ -131,6 +130,8 @@ def one_text(control: "zmq.Socket[bytes]", events: "zmq.Socket[bytes]") -> float
         event = json.loads(events.recv_multipart()[1])
         if event["id"] == name:
             stages = event["stages"]
+            if "first_written" not in stages:
+                sys.exit("nothing was spoken: give --text in a language of the voice")
             return float(stages["first_written"] - stages["received"]) / 1e6
     sys.exit("no end of the utterance within 60 s")
 
@@ -222,6 +223,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--profile", default="car", help="kiosk, car (default) or benchmark")
     parser.add_argument("--seconds", type=float, default=5.0, help="of wake-ups a row (5)")
     parser.add_argument("--rounds", type=int, default=20, help="texts a row (20)")
+    parser.add_argument("--text", default="前方三百米右转", help="in a language of the voice")
     parser.add_argument("--run", type=Path, help="folder of a running daemon's sockets")
     parser.add_argument("--journal", type=Path, default=FOLDER, help=f"default {FOLDER}")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
