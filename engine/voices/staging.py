@@ -126,7 +126,7 @@ def _check_space(voices: Path, root: Path, need_bytes: int) -> None:
     if free < need_bytes:
         raise VoiceError(
             f"{voices} has {free // 1_000_000} MB free, building this voice takes "
-            f"{need_bytes // 1_000_000} MB: free some space, or set UTTERD_DATA to another disk"
+            f"{need_bytes // 1_000_000} MB: free some space, or keep the data on another disk"
         )
 
 
