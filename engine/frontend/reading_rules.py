@@ -214,11 +214,19 @@ def _measured(long_form: str, grown: str) -> Callable[[Context, int], str | None
 
 
 def _hang(context: Context, i: int) -> str | None:
-    """行: hang2 counted."""
+    """行: hang2 counted, xing2 when it stands alone at the end."""
     if _in(NUMERALS + "这那每几第", context.at(i - 1)) and _in(
         "字文代诗泪数话白热树，。、的", context.at(i + 1) or "。"
     ):
         return "hang2"
+    n = context.token(i)
+    alone = context.tokens[n].end - context.tokens[n].start == 1
+    if (
+        alone
+        and context.tag(n + 1) in ("", "x", "y", "ul")
+        and context.tag(n - 1) not in ("m", "n")
+    ):
+        return "xing2"
     return None
 
 

@@ -11,7 +11,7 @@ from utterd.engine.frontend.data_files import read_lines
 from utterd.engine.frontend.polyphones import Polyphones
 from utterd.engine.frontend.words import Token
 
-SURE = 0.8
+SURE = 0.6
 """The network speaks only when it gives its answer at least this probability."""
 
 _SETTLED = frozenset(
