@@ -1,7 +1,9 @@
 """`utterd explain`: what the front end makes of a text, stage by stage."""
 
 import argparse
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,6 +107,17 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     args = _parser().parse_args(argv)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        return _explain(args)
+    except BrokenPipeError:
+        # The reader of the output had enough (head); nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _explain(args: argparse.Namespace) -> int:
     reader = Reader(args.lexicon, emoji_policy=args.emoji)
     for problem in reader.lexicon.problems:
         print(f"utterd explain: {problem}", file=sys.stderr)

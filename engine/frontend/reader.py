@@ -1,8 +1,10 @@
 """The front end: text in, segments with phonemes out."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -89,7 +91,7 @@ class Reader:
         else:
             document = Document(inline.apply(markup.strip(Mapped.of(text, offset))))
         whole = document.text
-        pieces = list(_sentences(whole.text))
+        pieces = _by_language(list(_sentences(whole.text)), document)
         first = True
         for n, (start, end) in enumerate(pieces):
             part = self._sentence(whole.piece(start, end), document, language, first=first)
@@ -174,6 +176,18 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
         start += MAX_SENTENCE
     if start < len(text):
         yield start, len(text)
+
+
+def _by_language(pieces: list[tuple[int, int]], document: Document) -> list[tuple[int, int]]:
+    """Cut sentences where markup changes the language."""
+    places = {s.start for s in document.styles if s.language}
+    places |= {s.end for s in document.styles if s.language}
+    if not places:
+        return pieces
+    starts = document.text.starts
+    bounds = {bisect_left(starts, place) for place in places}
+    bounds |= {end for piece in pieces for end in piece}
+    return list(pairwise(sorted(bounds)))
 
 
 def _is_english(text: str, language: str) -> bool:

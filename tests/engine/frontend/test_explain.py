@@ -80,3 +80,22 @@ def test_runs_as_a_module_without_heavy_imports():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "ni2* hao3" in done.stdout
+
+
+def test_bytes_that_are_no_text_and_a_reader_that_leaves():
+    code = "import sys, utterd.engine.frontend.explain as e; sys.exit(e.main(['--json', '-']))"
+    text = b"\xff\xfe\n" + "你好\n".encode() * 2000
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        first = process.communicate(text[:10])[0]
+        assert process.returncode == 0
+        assert len(first.splitlines()) == 2
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -c "{code}" | head -1 >/dev/null'],
+        input=text, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == b""

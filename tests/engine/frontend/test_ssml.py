@@ -58,6 +58,9 @@ def test_voice_and_language(reader):
     )
     assert analysis.segments[0].speaker == "zm_yunxi"
     assert analysis.segments[1].speaker == ""
+    assert analysis.normalized == "你好five of ten"
+    inside = _analyse(reader, '第5章<lang xml:lang="en">Part 5</lang>第5节')
+    assert inside.normalized == "第五章Part five第五节"
 
 
 @pytest.mark.parametrize(
