@@ -451,3 +451,19 @@ def test_the_ring_outlives_its_workers(start, joe_dir):
                 running.close()
     finally:
         ring.close()
+
+
+def test_memory_does_not_grow_with_what_was_said(worker):
+    """The arena is given back after each run, whatever its length."""
+    texts = ("Yes.", "The nearest station is five miles away, and the road is clear.", HELLO)
+
+    def rss_mb() -> float:
+        pages = Path(f"/proc/{worker.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    for text in texts:
+        spoken(worker, text, rate=3.0)
+    before = rss_mb()
+    for turn in range(45):
+        spoken(worker, texts[turn % 3], rate=3.0)
+    assert rss_mb() - before < 15.0
