@@ -123,4 +123,6 @@ class Client:
         for _ in itertools.count():
             if not self._events.poll(wait):
                 return
-            yield json.loads(self._events.recv_multipart()[1])
+            topic, body = self._events.recv_multipart()
+            if not topic.startswith(b"hello."):  # the echo of another subscriber
+                yield json.loads(body)
