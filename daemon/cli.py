@@ -168,6 +168,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--file", type=Path, help="sentences, one a line; else a list of our own")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
 
+    selftest = command("selftest", _selftest, "play a chirp and listen for it at the monitor")
+    selftest.add_argument("--json", action="store_true")
+
     command("config", _config, "print the configuration in force, as TOML")
     for name, text in _ROOM_HELP.items():
         commands.add_parser(name, help=text, add_help=False)
@@ -298,6 +301,12 @@ def _config(_: argparse.Namespace, config: Config) -> int:
     from utterd.daemon.show import configuration
 
     return configuration(config)
+
+
+def _selftest(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.selftest import selftest
+
+    return selftest(options, config)
 
 
 def _bench(options: argparse.Namespace, config: Config) -> int:

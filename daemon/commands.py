@@ -20,6 +20,8 @@ from utterd.daemon.synthesis import Job
 
 log = logging.getLogger("commands")
 
+OWN_SOUNDS = Path(__file__).parent / "sounds"
+
 Reply = dict[str, Any]
 
 
@@ -62,6 +64,9 @@ class Commands:
             protocol.Health: self._health,
             protocol.Metrics: self._metrics,
             protocol.Warmup: self._warm_up,
+            protocol.Load: self._warm_up,
+            protocol.Unload: self._unload,
+            protocol.Set: self._set,
             protocol.Ping: self._ping,
             protocol.Describe: self._describe,
         }
@@ -223,7 +228,25 @@ class Commands:
     def _metrics(self, _: protocol.Metrics, __: Call) -> Reply:
         return {"ok": True} | health.measure(self._service)
 
-    def _warm_up(self, command: protocol.Warmup, call: Call) -> None:
+    def _unload(self, command: protocol.Unload, _: Call) -> Reply:
+        service = self._service
+        voice, _speaker = service.voices.resolve(command.voice)
+        if service.scheduler.needs(voice) or service.desk.needs(voice):
+            raise ProtocolError("unavailable", f"the voice {voice} has something to say", "voice")
+        service.workers.unload(voice)
+        service.scheduler.worker_unloaded(voice)
+        return {"ok": True, "voice": voice}
+
+    def _set(self, command: protocol.Set, _: Call) -> Reply:
+        service = self._service
+        if command.gain is not None:
+            service.ring.gain = command.gain
+        if command.voice is not None:
+            service.voices.resolve(command.voice)
+            service.voices.prefer(command.voice)
+        return {"ok": True, "gain": service.ring.gain, "voice": service.voices.default()}
+
+    def _warm_up(self, command: protocol.Warmup | protocol.Load, call: Call) -> None:
         voices = self._service.voices
         voice, _ = voices.resolve(command.voice or voices.default())
 
@@ -243,12 +266,16 @@ class Commands:
 
 
 def sound_file(folder: Path, name: str) -> Path:
-    """The file that a sound's name means; nothing outside of the folder can be named.
+    """The file that a sound's name means: of the sound folder, or one of our own.
+
+    Nothing outside of these can be named.
 
     Raises:
         ProtocolError: `bad_request`, no such file there.
     """
-    path = folder / name
-    if "\0" in name or not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise ProtocolError("bad_request", f"there is no sound {name!r} in {folder}", "text")
-    return path
+    for place in (folder, OWN_SOUNDS):
+        path = place / name
+        inside = "\0" not in name and path.resolve().is_relative_to(place.resolve())
+        if inside and path.is_file():
+            return path
+    raise ProtocolError("bad_request", f"there is no sound {name!r} in {folder}", "text")

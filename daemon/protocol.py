@@ -199,6 +199,27 @@ class Warmup(Command, tag="warmup", frozen=True):
     voice: str = ""
 
 
+class Load(Command, tag="load", frozen=True):
+    """The same as `warmup`."""
+
+    voice: str
+
+
+class Unload(Command, tag="unload", frozen=True):
+    """End the worker of a voice and free its memory; refused while it has something to say."""
+
+    voice: str
+
+
+class Set(Command, tag="set", frozen=True):
+    """Change what holds for everyone until the daemon ends; answered with what holds now."""
+
+    gain: Annotated[float, msgspec.Meta(ge=0.0, le=4.0)] | None = None
+    """Linear gain on everything; a limiter keeps the peak below full scale."""
+    voice: str | None = None
+    """Default voice."""
+
+
 class Ping(Command, tag="ping", frozen=True):
     """Answered at once."""
 
@@ -225,6 +246,9 @@ AnyCommand = (
     | Health
     | Metrics
     | Warmup
+    | Load
+    | Unload
+    | Set
     | Ping
     | Describe
 )

@@ -265,6 +265,10 @@ class Scheduler:
         self._way.worker_ready(voice, sample_rate)
         self._dispatch()
 
+    def worker_unloaded(self, voice: str) -> None:
+        """The worker of a voice that has nothing to say was ended."""
+        self._way.rates.pop(voice, None)
+
     def worker_lost(self, voice: str, written: tuple[int, int], now_ns: int) -> None:
         """A worker died.
 

@@ -73,6 +73,10 @@ class Desk:
         """Voices that jobs wait for."""
         return {job.voice for job in self._waiting}
 
+    def needs(self, voice: str) -> bool:
+        """Whether a job of this voice waits or is under way."""
+        return voice in self._busy or voice in self.wanted_voices()
+
     def next_for(self, voice: str, sample_rate: int) -> engine.Say | None:
         """A free worker's next job; None if it has one already, or there is none."""
         if voice in self._busy:

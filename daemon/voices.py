@@ -18,6 +18,7 @@ class Voices:
     def __init__(self, data_dir: Path, config: Engine) -> None:
         self.folder = data_dir / "voices"
         self._config = config
+        self._preferred = ""
         self._seen_ns = -1
         self._installed: dict[str, package.VoicePackage] = {}
 
@@ -35,12 +36,16 @@ class Voices:
 
     def default(self) -> str:
         """`NAME` or `NAME/SPEAKER` of the default voice; empty if nothing is installed."""
-        if self._config.voice:
-            return self._config.voice
+        if self._preferred or self._config.voice:
+            return self._preferred or self._config.voice
         installed = self.installed()
         if "kokoro" in installed:
             return "kokoro"
         return next(iter(installed), "")
+
+    def prefer(self, voice: str) -> None:
+        """Make a voice the default until the daemon ends."""
+        self._preferred = voice
 
     def choose(self, command: Speech) -> tuple[str, str]:
         """Name of the package and speaker ("" for its default) that a command asks for.

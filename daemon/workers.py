@@ -152,6 +152,11 @@ class Workers:
             worker.child.start()
         return worker
 
+    def unload(self, voice: str) -> None:
+        """End the worker of a voice; it is loaded again when it is wanted."""
+        if worker := self.by_voice.pop(voice, None):
+            worker.child.stop(engine.Shutdown(), timeout_s=0.3)
+
     def send(self, voice: str, message: engine.ToWorker) -> None:
         """Send a message to a voice's worker."""
         if worker := self.by_voice.get(voice):

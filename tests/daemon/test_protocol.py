@@ -34,6 +34,9 @@ CASES: dict[str, dict[str, Any]] = {
         "on_interrupt": "restart",
         "key": "k",
     },
+    "load": {"client": "car", "voice": "kokoro"},
+    "unload": {"client": "car", "voice": "kokoro"},
+    "set": {"client": "car", "gain": 0.5, "voice": "kokoro/zm_yunxi"},
     "play_sound": {
         "client": "car",
         "sound": "ding.wav",

@@ -1,0 +1,51 @@
+"""The self-test hears its chirp where there is a monitor, and says so where there is none."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.daemon_process import DaemonProcess
+
+
+def run(daemon: DaemonProcess, **environment: str) -> tuple[int, dict]:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "utterd.daemon.cli", "selftest", "--json"),
+            *("--run-dir", str(daemon.run_dir)),
+        ],
+        env={**os.environ, **environment},
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_the_chirp_is_heard_at_the_monitor(tmp_path, voices_dir, sound_server):
+    daemon = DaemonProcess(
+        tmp_path / "run",
+        voices_dir,
+        *("--voice", "joe-us"),
+        environment=sound_server.environment,
+    )
+    try:
+        code, result = run(daemon, **sound_server.environment)
+    finally:
+        daemon.stop()
+    assert (code, result["played"], result["heard"]) == (0, True, True)
+    assert result["first_sound_ms"] > 0
+
+
+def test_a_chirp_that_goes_elsewhere_is_not_heard(quiet_daemon, sound_server):
+    code, result = run(quiet_daemon, **sound_server.environment)
+    assert (code, result["played"], result["heard"]) == (1, True, False)
+
+
+@pytest.mark.parametrize("folder", ["/nonexistent"])
+def test_without_a_sound_server_nothing_can_be_told(quiet_daemon, folder):
+    code, result = run(quiet_daemon, XDG_RUNTIME_DIR=folder)
+    assert (code, result["played"], result["heard"]) == (0, True, None)
