@@ -169,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", action="store_true", help="print one JSON object")
 
     selftest = command("selftest", _selftest, "play a chirp and listen for it at the monitor")
-    selftest.add_argument("--json", action="store_true")
+    selftest.add_argument("--json", action="store_true", help="print one JSON object")
 
     command("config", _config, "print the configuration in force, as TOML")
     for name, text in _ROOM_HELP.items():
