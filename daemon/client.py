@@ -6,6 +6,7 @@ does not hold up other programs. For asyncio use pyzmq directly; the protocol is
 
 import itertools
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from types import TracebackType
@@ -14,6 +15,9 @@ from typing import Any, Self
 import zmq
 
 from utterd.daemon.config import Config
+
+ANSWER_S = 5.0
+"""A daemon that lives answers a ping sooner."""
 
 
 class DaemonError(Exception):
@@ -83,7 +87,7 @@ class Client:
         """The same for commands whose reply has a second frame (empty where it has none)."""
         body = {"command": command, "client": self.name, **fields}
         self._control.send(json.dumps(body).encode())
-        if not self._control.poll(int(timeout_s * 1000)):
+        if not self._answered(timeout_s):
             raise DaemonError(
                 "unavailable",
                 f"no daemon answers at {self._config.control}; start one with `utterd serve`",
@@ -93,6 +97,23 @@ class Client:
         if not reply["ok"]:
             raise _refusal(**reply["error"])
         return reply, frames[0] if frames else b""
+
+    def _answered(self, timeout_s: float) -> bool:
+        """Wait for a reply as long as the daemon lives: one that is dead or stuck owes none."""
+        deadline = time.monotonic() + timeout_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            if self._control.poll(int(1000 * min(left_s, ANSWER_S)) + 1):
+                return True
+            if left_s > ANSWER_S and not self._lives():
+                return False
+        return False
+
+    def _lives(self) -> bool:
+        with self._context.socket(zmq.DEALER) as socket:
+            socket.linger = 0
+            socket.connect(self._config.control)
+            socket.send(b'{"command": "ping"}')
+            return bool(socket.poll(int(1000 * ANSWER_S)))
 
     def subscribe(self, *topics: str) -> None:
         """Receive events from now on; all where no topic is named.

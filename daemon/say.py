@@ -106,7 +106,6 @@ def synth(options: argparse.Namespace, config: Config) -> int:
     _check_output(options.output)
     text = " ".join(options.text) if options.text else sys.stdin.buffer.read().decode().strip(BLANK)
     with Client(config, name=f"synth-{os.getpid()}") as client:
-        client.call("ping")  # that there is a daemon shows sooner than samples
         reply, samples = client.call_with_samples(
             "synthesize", timeout_s=600.0, text=text, **_fields(options)
         )

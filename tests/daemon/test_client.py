@@ -1,0 +1,131 @@
+"""The client against a daemon that answers late, not at all, or no longer."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zmq
+
+from utterd.daemon import client as module
+from utterd.daemon.client import Client, DaemonError
+from utterd.daemon.config import Config, Paths
+
+ANSWER_S = 0.2
+
+
+class Desk(threading.Thread):
+    """Answers pings while it lives, and any other command after a while."""
+
+    def __init__(self, address: str, after_s: float) -> None:
+        super().__init__()
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._socket.bind(address)
+        self._after_s = after_s
+        self._begin = time.monotonic()
+        self._waiting: list[bytes] = []
+        self.pings = 0
+        self.answers_pings = True
+        self.stopped = False
+        self.start()
+
+    def run(self) -> None:
+        while not self.stopped:
+            if self._socket.poll(10):
+                peer, body = self._socket.recv_multipart()
+                if json.loads(body)["command"] != "ping":
+                    self._waiting.append(peer)
+                elif self.answers_pings:
+                    self.pings += 1
+                    self._socket.send_multipart([peer, b'{"ok": true}'])
+            while self._waiting and time.monotonic() - self._begin > self._after_s:
+                self._socket.send_multipart([self._waiting.pop(), b'{"ok": true}', b"samples"])
+        self._context.destroy(linger=0)
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.setattr(module, "ANSWER_S", ANSWER_S)
+    return Config(paths=Paths(run=str(tmp_path)))
+
+
+@pytest.fixture
+def client(config: Config) -> Iterator[Client]:
+    with Client(config) as made:
+        yield made
+
+
+def test_a_reply_that_takes_long_is_waited_for(config: Config, client: Client) -> None:
+    desk = Desk(config.control, after_s=5 * ANSWER_S)
+    try:
+        reply, samples = client.call_with_samples("synthesize", timeout_s=60.0)
+    finally:
+        desk.stopped = True
+        desk.join()
+    assert (reply, samples) == ({"ok": True}, b"samples")
+    assert desk.pings >= 2
+
+
+def test_a_daemon_that_is_stuck_is_not_waited_for(config: Config, client: Client) -> None:
+    desk = Desk(config.control, after_s=600.0)
+    desk.answers_pings = False
+    begin = time.monotonic()
+    try:
+        with pytest.raises(DaemonError, match="no daemon answers") as caught:
+            client.call("synthesize", timeout_s=600.0)
+    finally:
+        desk.stopped = True
+        desk.join()
+    assert caught.value.code == "unavailable"
+    assert time.monotonic() - begin < 60.0
+
+
+def test_a_daemon_that_is_not_there_is_not_waited_for(client: Client) -> None:
+    begin = time.monotonic()
+    with pytest.raises(DaemonError, match="utterd serve"):
+        client.call("synthesize", timeout_s=600.0)
+    assert time.monotonic() - begin < 60.0
+
+
+def test_a_timeout_ends_the_wait_for_a_daemon_that_lives(config: Config, client: Client) -> None:
+    desk = Desk(config.control, after_s=600.0)
+    try:
+        with pytest.raises(DaemonError, match="no daemon answers"):
+            client.call("warmup", timeout_s=3 * ANSWER_S)
+    finally:
+        desk.stopped = True
+        desk.join()
+
+
+def test_echoes_of_other_subscribers_are_no_events(config: Config, client: Client) -> None:
+    with zmq.Context() as context, context.socket(zmq.XPUB) as publisher:
+        publisher.linger = 0
+        publisher.bind(config.events)
+
+        def greet() -> None:
+            while True:
+                subscription = publisher.recv()
+                if subscription.startswith(b"\x01hello."):
+                    publisher.send_multipart([subscription[1:], b"{}"])
+                    break
+            for topic, body in ((b"hello.other", b"{}"), (b"ended", b'{"event": "ended"}')):
+                publisher.send_multipart([topic, body])
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        client.subscribe()
+        thread.join()
+        assert [next(client.events(timeout_s=30.0))] == [{"event": "ended"}]
+        assert list(client.events(timeout_s=0.05)) == []
+
+
+def test_a_refused_value_names_its_field() -> None:
+    told = module._refusal(code="bad_request", message="Expected `float` <= 3.0", field="rate")
+    assert str(told) == "rate: Expected `float` <= 3.0"
+    told = module._refusal(code="bad_request", message="the text is empty", field="text")
+    assert str(told) == "the text is empty"
+    told = module._refusal(code="queue_full", message="come again", retry_after_ms=5)
+    assert (told.code, str(told)) == ("queue_full", "come again")
