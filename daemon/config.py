@@ -75,13 +75,15 @@ class Engine(_Section, frozen=True):
     """Voices and their workers."""
 
     voice: str = ""
-    """Default voice, `NAME` or `NAME/SPEAKER`. Empty: the only one installed, or `kokoro`."""
+    """Default voice, `NAME` or `NAME/SPEAKER`. Empty: `kokoro`, else the first by name."""
     threads: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0
     """Threads of the runtime; 0: by the number of cores."""
     fast: str = ""
     """Voice for `quality: fast`; empty: the default voice. Likewise the next two."""
     balanced: str = ""
     high: str = ""
+    emoji: Literal["name", "silent", "skip"] = "skip"
+    """Say their names, leave them out, or leave them out and report them as skipped."""
     ready_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 120.0
     """A worker that is not warm by then is killed."""
     stall_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 20.0

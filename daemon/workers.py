@@ -191,6 +191,7 @@ class Workers:
                 voice_dir=str(self._voices.folder / voice),
                 threads=self._config.engine.threads,
                 lexicon=self._config.paths.lexicon,
+                emoji=self._config.engine.emoji,
             )
         )
         return process

@@ -22,6 +22,8 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
     warm: bool = True
     lexicon: str = ""
     """Path of the user's lexicon; empty for none."""
+    emoji: Literal["name", "silent", "skip"] = "skip"
+    """Say their names, leave them out, or leave them out and report them as skipped."""
 
 
 class Say(msgspec.Struct, tag=True, frozen=True):

@@ -126,7 +126,8 @@ class Worker:
         began = time.monotonic_ns()
         threads = configure.threads or min(_MOST_THREADS, len(os.sched_getaffinity(0)))
         voice = load(Path(configure.voice_dir), configure.speaker, OnnxCpu(), threads)
-        reader = Reader(Path(configure.lexicon) if configure.lexicon else None)
+        lexicon = Path(configure.lexicon) if configure.lexicon else None
+        reader = Reader(lexicon, emoji_policy=configure.emoji)
         loaded = time.monotonic_ns()
         factor = warm.warm(voice, reader, self._tick) if configure.warm else 0.0
         # Nothing that was loaded will ever be garbage: the collector need not look at it again.

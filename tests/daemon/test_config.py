@@ -33,6 +33,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "engine.threads": ("2", 2),
     "engine.fast": ("small", "small"),
     "engine.balanced": ("b", "b"),
+    "engine.emoji": ("name", "name"),
     "engine.high": ("h", "h"),
     "engine.ready_timeout_s": ("60", 60.0),
     "engine.stall_timeout_s": ("7.5", 7.5),
