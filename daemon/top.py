@@ -33,21 +33,19 @@ def top(options: argparse.Namespace, config: Config) -> int:
     Returns:
         0; 1 where nothing can be heard now and this was drawn once.
     """
-    with Client(config) as client:
-        if options.once or not sys.stdout.isatty():
-            metrics, queue = _ask(client)
-            print("\n".join(view(metrics, queue)))
-            return 0 if metrics["audible"] else 1
-        _ask(client)  # no daemon: say so and end, as every command does
-        with _screen():
-            _live(client)
+    metrics, queue = _ask(config)
+    if options.once or not sys.stdout.isatty():
+        print("\n".join(view(metrics, queue)))
+        return 0 if metrics["audible"] else 1
+    with _screen():
+        _live(config)
     return 0
 
 
-def _live(client: Client) -> None:
+def _live(config: Config) -> None:
     while True:
         try:
-            lines = view(*_ask(client))
+            lines = view(*_ask(config))
         except DaemonError as error:  # it may be started again
             lines = [f"utterd: {error}"]
         _draw([time.strftime("%H:%M:%S  q quits"), "", *lines])
@@ -55,8 +53,10 @@ def _live(client: Client) -> None:
             return
 
 
-def _ask(client: Client) -> tuple[Replies, Replies]:
-    return client.call("metrics"), client.call("status")
+def _ask(config: Config) -> tuple[Replies, Replies]:
+    # By a new connection each time: what a dead daemon owed must not answer the next question.
+    with Client(config) as client:
+        return client.call("metrics"), client.call("status")
 
 
 def _draw(lines: list[str]) -> None:

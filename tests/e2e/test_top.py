@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.daemon_process import DaemonProcess
 from tests.e2e.command import PATIENCE_S, at, done, run, spawn
 from utterd.daemon import top
 
@@ -77,6 +78,34 @@ def test_top_is_live_in_a_terminal_and_gives_it_back(quiet_daemon, end, code):
         finally:
             process.kill()
             process.wait()
+
+
+def test_top_goes_on_when_the_daemon_is_started_again(tmp_path):
+    daemon = DaemonProcess(
+        *(tmp_path / "run", tmp_path / "data"),
+        environment={"UTTERD_AUDIO_SINK": "null"},
+        wait=False,
+    )
+    with daemon.client() as client:
+        client.call("ping", timeout_s=PATIENCE_S)
+    try:
+        with terminal() as (ours, theirs):
+            process = spawn("top", *at(daemon), stdin=theirs, stdout=theirs, stderr=theirs)
+            try:
+                read_until(ours, b"can NOT be heard")
+                daemon.process.kill()
+                daemon.process.wait()
+                read_until(ours, b"no daemon answers")
+                daemon.start(wait=False)
+                read_until(ours, b"can NOT be heard")
+                os.write(ours, b"q")
+                read_until(ours, top.LEAVE.encode())
+                assert process.wait(PATIENCE_S) == 0
+            finally:
+                process.kill()
+                process.wait()
+    finally:
+        daemon.stop()
 
 
 def test_top_clips_to_the_columns_there_are():
