@@ -8,8 +8,6 @@ Everything of one generation is kept in a `Generation`; the position counts its 
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Literal
 
@@ -20,11 +18,12 @@ from numpy.typing import NDArray
 from utterd.engine import messages, sounds
 from utterd.engine.frontend import contract as text
 from utterd.engine.frontend.reader import Reader
+from utterd.engine.generation import Generation, Stages, State, describe, silent
 from utterd.engine.messages import Say
 from utterd.engine.outlets import Outlet
 from utterd.engine.passages import passages
 from utterd.engine.runtimes.contract import AbandonedError, RuntimeFailedError
-from utterd.engine.voices.contract import Controls, Speech, Voice
+from utterd.engine.voices.contract import Controls, Voice
 from utterd.engine.voices.package import VoiceError
 
 log = logging.getLogger("engine")
@@ -38,70 +37,6 @@ _SLOWEST, _FASTEST = 0.5, 3.0
 
 class BadRequestError(Exception):
     """What was asked for can't be spoken, however often it is tried."""
-
-
-class State(Enum):
-    """Of a generation."""
-
-    OPEN = "open"
-    """More of it may come."""
-    FINISHED = "finished"
-    ABANDONED = "abandoned"
-    FAILED = "failed"
-
-
-TRANSITIONS: dict[State, frozenset[State]] = {
-    State.OPEN: frozenset({State.FINISHED, State.ABANDONED, State.FAILED}),
-    State.FINISHED: frozenset(),
-    State.ABANDONED: frozenset(),
-    State.FAILED: frozenset(),
-}
-
-
-@dataclass(slots=True)
-class Generation:
-    """What the worker knows of one utterance between its pieces."""
-
-    number: int
-    outlet: Outlet
-    position: int
-    """Of the next sample."""
-    written: int
-    """Samples before it are in the ring already."""
-    state: State = State.OPEN
-    segments: int = 0
-    sounded: bool = False
-    """`FirstAudio` was sent."""
-    network_ns: int = 0
-    other_ns: int = 0
-    skipped: list[text.Skipped] = field(default_factory=list)
-    """Not yet reported."""
-
-    def take_skipped(self) -> list[messages.Skipped]:
-        """What to report with the next segment; each piece of text is reported once."""
-        taken, self.skipped = self.skipped, []
-        return [messages.Skipped(s.start, s.end, s.text, s.reason) for s in taken]
-
-    def end(self, state: State) -> None:
-        """Go over to a final state.
-
-        Raises:
-            ValueError: it is in one already.
-        """
-        if state not in TRANSITIONS[self.state]:
-            raise ValueError(f"generation {self.number} can't go from {self.state} to {state}")
-        self.state = state
-
-
-@dataclass(slots=True)
-class Stages:
-    """When the first chunk of a piece passed where, in CLOCK_MONOTONIC ns."""
-
-    received: int
-    started_synthesis: int
-    phonemes: int = 0
-    encoded: int = 0
-    first_chunk: int = 0
 
 
 class Synthesizer:
@@ -236,7 +171,7 @@ class Synthesizer:
         speech = self._voice.speak(segment, controls, lambda: self._is_dropped(generation))
         stages.encoded = stages.encoded or speech.encoded_ns
         pause = 0 if last else round(segment.pause_ms * self._voice.sample_rate / 1000 / rate)
-        message = _describe(generation, segment, speech, pause, last)
+        message = describe(generation, segment, speech, pause, last)
         rest = speech.timing.samples
         if not rest:
             self._send(message)
@@ -261,7 +196,7 @@ class Synthesizer:
             raise BadRequestError(str(error)) from None
         stages.phonemes = stages.encoded = stages.first_chunk = time.monotonic_ns()
         end = piece.offset + len(piece.text)
-        self._send(_silent_segment(generation, piece.offset, end, len(samples)))
+        self._send(silent(generation, piece.offset, end, len(samples)))
         for begin in range(0, max(1, len(samples)), rate // 10):
             chunk = samples[begin : begin + rate // 10]
             self._write(generation, chunk, last=begin + rate // 10 >= len(samples))
@@ -269,7 +204,7 @@ class Synthesizer:
 
     def _nothing_more(self, generation: Generation, end: int) -> None:
         """End a generation behind its last sample: its last piece held nothing to speak."""
-        self._send(_silent_segment(generation, end, end, 0))
+        self._send(silent(generation, end, end, 0))
         self._write(generation, np.zeros(0, np.float32), last=True)
 
     def _write(self, generation: Generation, samples: NDArray[np.float32], *, last: bool) -> None:
@@ -320,46 +255,3 @@ class Synthesizer:
     def _check(self, generation: Generation) -> None:
         if self._is_dropped(generation):
             raise AbandonedError
-
-
-def _silent_segment(generation: Generation, start: int, end: int, samples: int) -> messages.Segment:
-    """The message about a last segment without words."""
-    return messages.Segment(
-        generation=generation.number,
-        index=generation.segments,
-        start=start,
-        end=end,
-        position=generation.position,
-        samples=samples,
-        words=[],
-        marks=[],
-        skipped=generation.take_skipped(),
-        last=True,
-    )
-
-
-def _describe(
-    generation: Generation, segment: text.Segment, speech: Speech, pause: int, last: bool
-) -> messages.Segment:
-    """The message about a segment that begins at the generation's position."""
-    begin = generation.position
-    generation.skipped += speech.skipped
-    generation.segments += 1
-    return messages.Segment(
-        generation=generation.number,
-        index=generation.segments - 1,
-        start=segment.start,
-        end=segment.end,
-        position=begin,
-        samples=speech.timing.samples + pause,
-        words=[
-            messages.Word(word.start, word.end, begin + at)
-            for word, at in zip(segment.words, speech.timing.words, strict=True)
-        ],
-        marks=[
-            messages.Mark(mark.name, begin + at)
-            for mark, at in zip(segment.marks, speech.timing.marks, strict=True)
-        ],
-        skipped=generation.take_skipped(),
-        last=last,
-    )

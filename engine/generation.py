@@ -1,0 +1,116 @@
+"""What the worker knows of one utterance: its state, its position, what is still to report."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from utterd.engine import messages
+from utterd.engine.frontend import contract as text
+from utterd.engine.outlets import Outlet
+from utterd.engine.voices.contract import Speech
+
+
+class State(Enum):
+    """Of a generation."""
+
+    OPEN = "open"
+    """More of it may come."""
+    FINISHED = "finished"
+    ABANDONED = "abandoned"
+    FAILED = "failed"
+
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.OPEN: frozenset({State.FINISHED, State.ABANDONED, State.FAILED}),
+    State.FINISHED: frozenset(),
+    State.ABANDONED: frozenset(),
+    State.FAILED: frozenset(),
+}
+
+
+@dataclass(slots=True)
+class Generation:
+    """What the worker knows of one utterance between its pieces."""
+
+    number: int
+    outlet: Outlet
+    position: int
+    """Of the next sample."""
+    written: int
+    """Samples before it are in the ring already."""
+    state: State = State.OPEN
+    segments: int = 0
+    sounded: bool = False
+    """`FirstAudio` was sent."""
+    network_ns: int = 0
+    other_ns: int = 0
+    skipped: list[text.Skipped] = field(default_factory=list)
+    """Not yet reported."""
+
+    def take_skipped(self) -> list[messages.Skipped]:
+        """What to report with the next segment; each piece of text is reported once."""
+        taken, self.skipped = self.skipped, []
+        return [messages.Skipped(s.start, s.end, s.text, s.reason) for s in taken]
+
+    def end(self, state: State) -> None:
+        """Go over to a final state.
+
+        Raises:
+            ValueError: it is in one already.
+        """
+        if state not in TRANSITIONS[self.state]:
+            raise ValueError(f"generation {self.number} can't go from {self.state} to {state}")
+        self.state = state
+
+
+@dataclass(slots=True)
+class Stages:
+    """When the first chunk of a piece passed where, in CLOCK_MONOTONIC ns."""
+
+    received: int
+    started_synthesis: int
+    phonemes: int = 0
+    encoded: int = 0
+    first_chunk: int = 0
+
+
+def describe(
+    generation: Generation, segment: text.Segment, speech: Speech, pause: int, last: bool
+) -> messages.Segment:
+    """The message about a segment that begins at the generation's position."""
+    begin = generation.position
+    generation.skipped += speech.skipped
+    generation.segments += 1
+    return messages.Segment(
+        generation=generation.number,
+        index=generation.segments - 1,
+        start=segment.start,
+        end=segment.end,
+        position=begin,
+        samples=speech.timing.samples + pause,
+        words=[
+            messages.Word(word.start, word.end, begin + at)
+            for word, at in zip(segment.words, speech.timing.words, strict=True)
+        ],
+        marks=[
+            messages.Mark(mark.name, begin + at)
+            for mark, at in zip(segment.marks, speech.timing.marks, strict=True)
+        ],
+        skipped=generation.take_skipped(),
+        last=last,
+    )
+
+
+def silent(generation: Generation, start: int, end: int, samples: int) -> messages.Segment:
+    """The message about a last segment without words."""
+    return messages.Segment(
+        generation=generation.number,
+        index=generation.segments,
+        start=start,
+        end=end,
+        position=generation.position,
+        samples=samples,
+        words=[],
+        marks=[],
+        skipped=generation.take_skipped(),
+        last=True,
+    )
