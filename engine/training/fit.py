@@ -35,6 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the fit")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after")
     parser.add_argument("--steps", type=int, help="stop at this step")
+    parser.add_argument(
+        "--anneal",
+        type=int,
+        default=0,
+        help="let the rate fall to nothing over so many steps, then stop; for a copy of --out",
+    )
     parser.add_argument("--save-minutes", type=float, default=3.0, help="between checkpoints")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
@@ -78,8 +84,14 @@ class Fit:
         self._best = float("inf")
         self._curve: list[dict[str, float]] = []
         self._corpus = dataset.Corpus(arguments.corpus)
+        self._anneal: tuple[int, int] | None = None
+        """First step and number of steps of the annealing."""
         if self._path.exists():
             self._resume(checkpoint.load(self._path))
+        if arguments.anneal and self._anneal is None:
+            self._anneal = (self._step, arguments.anneal)
+        if self._anneal:
+            self._most = min(self._most, sum(self._anneal))
 
     def run(self) -> None:
         """Take steps until the time or the steps are over."""
@@ -103,7 +115,7 @@ class Fit:
     def _advance(self) -> dict[str, float]:
         self._task.network.train()
         for group in self._optimizer.param_groups:
-            group["lr"] = self._task.rate * _schedule(self._step)
+            group["lr"] = self._task.rate * self._factor()
         losses = self._task.losses(self._corpus.train, self._rng)
         self._optimizer.zero_grad()
         losses["total"].backward()  # type: ignore[no-untyped-call]
@@ -123,7 +135,7 @@ class Fit:
             "step": float(self._step),
             "hours": round(self._seconds / 3600, 4),
             "speech_hours": round(dataset.hours(self._corpus.train), 3),
-            "rate": self._task.rate * _schedule(self._step),
+            "rate": self._task.rate * self._factor(),
         }
         row |= {f"train_{n}": float(np.mean([r[n] for r in recent])) for n in recent[0]}
         row |= {f"valid_{n}": value for n, value in validated.items()}
@@ -147,7 +159,15 @@ class Fit:
             "seconds": self._seconds,
             "best": self._best,
             "curve": self._curve,
+            "anneal": self._anneal,
         }
+
+    def _factor(self) -> float:
+        """The factor on the peak rate at this step."""
+        if self._anneal is None:
+            return _schedule(self._step)
+        first, steps = self._anneal
+        return _schedule(first) * (1 - (self._step - first) / steps)
 
     def _resume(self, content: dict[str, Any]) -> None:
         if checkpoint.shape(content) != self._shape:
@@ -162,6 +182,7 @@ class Fit:
         self._seconds = content["seconds"]
         self._best = content["best"]
         self._curve = content["curve"]
+        self._anneal = content.get("anneal")
 
     def _write_curve(self) -> None:
         stem = self._path.stem

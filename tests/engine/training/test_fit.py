@@ -78,6 +78,19 @@ def test_a_fit_learns(what, steps, share, corpus, tmp_path) -> None:
     assert checkpoint.shape(best) == TINY
 
 
+def test_an_annealed_fit_ends_with_no_rate(corpus, tmp_path) -> None:
+    arguments = options("prosody", corpus, tmp_path, 12)
+    fit.Fit(arguments).run()
+    arguments.anneal, arguments.steps = 8, 16
+    fit.Fit(arguments).run()
+    arguments.steps = 100
+    fit.Fit(arguments).run()
+    curve = json.loads((tmp_path / "prosody-curve.json").read_text())
+    assert [row["step"] for row in curve] == [12, 16, 20]
+    assert curve[1]["rate"] == pytest.approx(curve[0]["rate"] / 2, rel=1e-3)
+    assert curve[2]["rate"] == 0
+
+
 def test_a_corpus_that_grows_is_taken_up(corpus, tmp_path) -> None:
     first = shards.find(corpus)[0]
     (tmp_path / first.name).write_bytes(first.read_bytes())
