@@ -207,7 +207,12 @@ def continuous(server: SoundServer, options: argparse.Namespace) -> dict[str, An
     finally:
         busy.kill()
         busy.join()
-    stable = [p for p in PERIODS_MS if not figures[f"{p:g}ms"]["underruns"]]
+    stable = [
+        period_ms
+        for period_ms in PERIODS_MS
+        if not figures[f"{period_ms:g}ms"]["underruns"]
+        and not figures[f"{period_ms:g}ms"]["silent_ms_at_monitor"]
+    ]
     return {**figures, "lowest_stable_period_ms": min(stable, default=None)}
 
 
@@ -220,6 +225,8 @@ def play_on(server: SoundServer, period_ms: float, seconds: float) -> dict[str, 
         for number in range(1, pieces + 1):
             while running.ring.fill_ms(VOICE_RATE) > 300:
                 running.listen(0.05)
+                if running.gone:
+                    raise RuntimeError(f"the player has ended: {running.messages[-3:]}")
             last = number == pieces
             running.writer.write(1, number * len(piece), piece, VOICE_RATE, last=last)
             progress(number, pieces)
