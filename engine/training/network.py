@@ -101,7 +101,7 @@ class Prosody(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.phonemes = Phonemes(
-            shape.symbols, shape.encoder, shape.encoder_inner, shape.prosody_dilations, 0.1
+            shape.symbols, shape.encoder, shape.encoder_inner, shape.prosody_dilations, 0.2
         )
         self.head = nn.Linear(shape.encoder, 1 + 3 * POINTS)
 
