@@ -1,6 +1,7 @@
 """`python -m utterd.audio.main`: the player process. Started by the daemon, not by people."""
 
 import argparse
+import faulthandler
 import gc
 import os
 import select
@@ -34,7 +35,9 @@ def main() -> None:
         sys.exit(EXIT_USAGE)
     channel: Channel[ToPlayer] = Channel(control, ToPlayer)
     configure = _wait_for_configure(channel)
-    player = Player(channel, ring, arguments.wake_fd, configure, StderrLimiter())
+    stderr = StderrLimiter()
+    faulthandler.enable(stderr.real)
+    player = Player(channel, ring, arguments.wake_fd, configure, stderr)
     signal.signal(signal.SIGTERM, lambda *_: player.stop())
     gc.collect()
     gc.freeze()

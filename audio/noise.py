@@ -16,7 +16,8 @@ class StderrLimiter:
     """Takes the place of descriptor 2 of this process, for good."""
 
     def __init__(self) -> None:
-        self._real = os.dup(2)
+        self.real = os.dup(2)
+        """The standard error there was."""
         self.fd, end = os.pipe()
         """Readable when there is something to pass on."""
         os.set_blocking(self.fd, False)
@@ -57,6 +58,6 @@ class StderrLimiter:
 
     def _write(self, line: bytes) -> None:
         try:
-            os.write(self._real, line)
+            os.write(self.real, line)
         except OSError:
             self._left_out += 1  # nobody reads it, or not fast enough
