@@ -168,6 +168,21 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--file", type=Path, help="sentences, one a line; else a list of our own")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
 
+    http = command("http", _http, "offer OpenAI's speech API over HTTP, as a client of the daemon")
+    http.add_argument(
+        "--listen", default="127.0.0.1:8317", metavar="ADDRESS:PORT", help="default: %(default)s"
+    )
+    http.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="bearer token; needed off loopback"
+    )
+    http.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let web pages from there call, such as http://localhost:3000; may be repeated",
+    )
+
     selftest = command("selftest", _selftest, "play a chirp and listen for it at the monitor")
     selftest.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -248,7 +263,7 @@ def _flags(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
         flags["audio"]["sink"] = "wav"
     if options.run is _serve and options.voice is not None:
         flags.setdefault("engine", {})["voice"] = options.voice
-    if options.run not in (_serve, _config) and "level" not in flags.get("log", {}):
+    if options.run not in (_serve, _http, _config) and "level" not in flags.get("log", {}):
         flags.setdefault("log", {})["level"] = "warning"
     return flags
 
@@ -313,6 +328,16 @@ def _bench(options: argparse.Namespace, config: Config) -> int:
     from utterd.daemon.bench import bench
 
     return bench(options, config)
+
+
+def _http(options: argparse.Namespace, config: Config) -> int:
+    try:
+        from utterd.daemon.bridges.http import serve
+    except ModuleNotFoundError as error:
+        if error.name != "aiohttp":
+            raise
+        return _complain("this needs aiohttp; install it: pip install 'utterd[http]'", FAILED)
+    return serve(options, config)
 
 
 def _voices_list(options: argparse.Namespace, config: Config) -> int:

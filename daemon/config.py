@@ -86,7 +86,7 @@ class Engine(_Section, frozen=True):
     """Say their names, leave them out, or leave them out and report them as skipped."""
     ready_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 120.0
     """A worker that is not warm by then is killed."""
-    stall_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 20.0
+    stall_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
     """A busy worker without progress for so long is killed."""
 
 

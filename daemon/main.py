@@ -90,7 +90,8 @@ async def _export(config: Config, service: Service) -> "Exporter | None":
 async def _announce(service: Service) -> None:
     """Tell systemd and the log when the daemon is ready, then feed the watchdog."""
     while not health.ready(service):
-        notify.notify("EXTEND_TIMEOUT_USEC=10000000", "STATUS=warming the voice")
+        problem = "; ".join(health.describe(service)["problems"])
+        notify.notify("EXTEND_TIMEOUT_USEC=10000000", f"STATUS={problem}")
         await asyncio.sleep(0.05)
     gc.collect()
     gc.freeze()

@@ -69,6 +69,8 @@ class Service:
             config, self.voices, self.ring, self.wake_fd, seats=seats, listener=self
         )
         self.closing = False
+        self._no_default = False
+        """No voice is installed, or not the configured one."""
         self._device_was_lost = False
         self._player_is_new = False
         """The player that opens the device next has taken over from one that died."""
@@ -81,11 +83,7 @@ class Service:
     def start(self) -> None:
         """Start the player and the default voice."""
         self.player.start()
-        try:
-            if voice := self.voices.default():
-                self.workers.load(self.voices.resolve(voice)[0])
-        except ProtocolError as error:
-            log.error("no default voice", extra={"reason": error.message})
+        self._load_default()
         self._restore()
         self._check()
 
@@ -247,7 +245,7 @@ class Service:
         elif lost is not None and not self.closing:
             log.warning("device lost", extra={"device": lost.device, "reason": lost.message})
             self._device_was_lost = True
-            self._player_is_new = self.player.child.state is not ChildState.READY
+            self._player_is_new |= self.player.child.state is not ChildState.READY
             self.scheduler.device_lost(time.monotonic_ns())
             self.emit(
                 events.DeviceLost(
@@ -328,7 +326,21 @@ class Service:
         self.publisher.release(now_ns)
         self.carry_out()
 
+    def _load_default(self) -> None:
+        """Load the default voice; where there is none, `_check` looks again."""
+        try:
+            voice, _ = self.voices.resolve(self.voices.default())
+        except ProtocolError as error:
+            if not self._no_default:
+                log.error("no default voice", extra={"reason": error.message})
+            self._no_default = True
+        else:
+            self._no_default = False
+            self.workers.load(voice)
+
     def _check(self) -> None:
+        if self._no_default:
+            self._load_default()
         self.player.check()
         self.workers.check(self.scheduler.needs)
         self._check_timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)

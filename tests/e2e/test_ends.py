@@ -186,3 +186,22 @@ def test_a_broken_voice_fails_what_waits_for_it_with_the_reason(tmp_path, voices
         assert "model.onnx" in event["message"]
     finally:
         daemon.stop()
+
+
+def test_a_voice_that_is_added_later_is_found(tmp_path, voices_dir):
+    daemon = DaemonProcess(
+        tmp_path / "run",
+        tmp_path / "data",
+        environment={"UTTERD_AUDIO_SINK": "null"},
+        wait=False,
+    )
+    try:
+        daemon.wait_until(lambda: (daemon.run_dir / "control.sock").exists(), 10.0, "the socket")
+        with daemon.client() as client:
+            assert "no voice is installed" in client.call("health")["problems"][-1]
+            voices = tmp_path / "data" / "voices"
+            voices.mkdir(parents=True)
+            (voices / "joe-us").symlink_to(voices_dir / "voices" / "joe-us")
+            daemon.wait_until(lambda: client.call("health")["audible"], 90.0, "the voice")
+    finally:
+        daemon.stop()
