@@ -196,7 +196,7 @@ def test_a_voice_that_is_added_later_is_found(tmp_path, voices_dir):
         wait=False,
     )
     try:
-        daemon.wait_until(lambda: (daemon.run_dir / "control.sock").exists(), 10.0, "the socket")
+        daemon.wait_until((daemon.run_dir / "control.sock").exists, 10.0, "the socket")
         with daemon.client() as client:
             assert "no voice is installed" in client.call("health")["problems"][-1]
             voices = tmp_path / "data" / "voices"
