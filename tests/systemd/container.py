@@ -11,13 +11,15 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests import guests
+
 PACKAGES = ("systemd", "dbus", "python3", "libportaudio2", "libespeak-ng1", "libpam-systemd")
 TOOLS = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
 UNIT = """[Unit]
 Description=The test
 [Service]
 Type=oneshot
-ExecStart=/usr/bin/python3 -I /guest.py
+ExecStart=/usr/bin/python3 /test/guest.py
 StandardOutput=file:/out/log
 StandardError=inherit
 ExecStopPost=/usr/bin/systemctl --no-block poweroff
@@ -73,7 +75,12 @@ def boot(
     out.mkdir()
     unit = work / "guest.service"
     unit.write_text(UNIT)
-    shown = {script: "/guest.py", unit: "/etc/systemd/system/guest.service", **shown}
+    shown = {
+        script: "/test/guest.py",
+        Path(guests.__file__): "/test/tests/guests.py",
+        unit: "/etc/systemd/system/guest.service",
+        **shown,
+    }
     nspawn = [
         *("systemd-nspawn", "--quiet", "--directory", str(root_folder), "--register=no"),
         *("--keep-unit", "--volatile=overlay", "--console=pipe", "--private-network"),

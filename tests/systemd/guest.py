@@ -10,11 +10,11 @@ import pwd
 import signal
 import stat
 import subprocess
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
+
+from tests import guests
 
 UNIT = "utterd.service"
 CONTROL = Path("/run/utterd/control.sock")
@@ -204,20 +204,5 @@ def wait_for(ready: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.1)
 
 
-def run_all() -> None:
-    """Run every case, in order, and print a JSON line for each."""
-    for name, case in CASES.items():
-        began, error = time.monotonic(), ""
-        try:
-            case()
-        except Exception:  # noqa: BLE001 - a case that fails must not end the others
-            error = traceback.format_exc()
-        line = {"case": name, "error": error, "seconds": round(time.monotonic() - began, 1)}
-        sys.stdout.write("CASE " + json.dumps(line) + "\n")
-        sys.stdout.flush()
-
-
-CASES = {name: case for name, case in list(globals().items()) if name.startswith("case_")}
-
 if __name__ == "__main__":
-    run_all()
+    guests.run(globals())

@@ -1,22 +1,16 @@
 """Every case of the guest, in one boot of a real systemd."""
 
-import ast
-import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tests import guests
 from tests.systemd import container
 from tests.systemd.installed import SCRIPT
 
 GUEST = Path(__file__).with_name("guest.py")
-CASES = [
-    node.name
-    for node in ast.parse(GUEST.read_text()).body
-    if isinstance(node, ast.FunctionDef) and node.name.startswith("case_")
-]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "utterd-tests"
 CONFIG = """
 [paths]
@@ -45,13 +39,12 @@ def results(tmp_path_factory, staged, voices_dir):
     }
     log = container.boot(container.root(CACHE), work, GUEST, shown, {copy: "/usr/local"})
     shutil.rmtree(copy)
-    lines = [line[5:] for line in log.splitlines() if line.startswith("CASE ")]
-    return {case["case"]: case for case in map(json.loads, lines)}
+    return guests.results(log)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", guests.names(GUEST))
 def test_under_a_real_systemd(results, case):
     assert case in results, "the guest did not come to this case"
     assert not results[case]["error"], results[case]["error"]

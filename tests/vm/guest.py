@@ -7,15 +7,15 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import guests
+from tests.killing import How, killed_at
 from utterd.sysconfig import irqbalance, realtime
 from utterd.sysconfig.config import PROFILES, Config, Profile
 from utterd.sysconfig.cpus import parse_list
@@ -29,9 +29,13 @@ from utterd.sysconfig.tuner import Result, Tuner
 CPU = "/sys/devices/system/cpu"
 FS = Sysfs("/")
 CAR = Config(PROFILES["car"])
+SMALL = Config(
+    Profile("small", governor="performance", wake_up_us=20, isolate=True), frozenset({2, 3})
+)
+"""Kernel settings of each kind but interrupts, so that every write can have its victim."""
 JOURNAL = Path("/run/utterd-tune")
 PR_CAPBSET_DROP = 24
-HOW = ("before", "half", "after")
+HOW: tuple[How, ...] = ("before", "half", "after")
 WATCHED = (
     (f"{CPU}/cpufreq", "policy*", "scaling_governor"),
     (CPU, "cpu[0-9]*", "power/pm_qos_resume_latency_us"),
@@ -129,22 +133,21 @@ def case_killed_at_every_write() -> None:
     while died:
         number += 1
         with untouched():
-            died = killed_at(number, HOW[number % 3], lambda: tuner().apply(CAR))
+            died = killed_at(number, HOW[number % 3], lambda: tuner().apply(SMALL))
             assert outcomes(tuner().restore()) <= {Outcome.RESTORED}, number
-    assert number > 2 * len(tuner().plan(CAR).changes), number
+    assert number > 2 * len(tuner().plan(SMALL).changes), number
 
 
 def case_killed_at_every_write_of_a_restore() -> None:
     """The same for the way back; a second restore ends it."""
-    config = Config(Profile("small", wake_up_us=20, isolate=True))
     number, died = 0, True
     while died:
         number += 1
         with untouched():
-            tuner().apply(config)
+            tuner().apply(SMALL)
             died = killed_at(number, HOW[number % 3], lambda: tuner().restore())
             assert outcomes(tuner().restore()) <= {Outcome.RESTORED}, number
-    assert number > len(tuner().plan(config).changes), number
+    assert number > len(tuner().plan(SMALL).changes), number
 
 
 def case_killed_then_applied_again() -> None:
@@ -345,39 +348,6 @@ def refused(path: str, value: str) -> int:
     raise AssertionError(f"{path} took {value}")
 
 
-def killed_at(number: int, how: str, work: Callable[[], object]) -> bool:
-    """Do work in a child that SIGKILLs itself at its n-th write; tell whether it came to that."""
-    child = os.fork()
-    if child == 0:
-        arm(number, how)
-        work()
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL
-        return True
-    assert os.WEXITSTATUS(status) == 0, f"the child failed: {status}"
-    return False
-
-
-def arm(number: int, how: str) -> None:
-    """Make the n-th os.write of this process its last act."""
-    write, left = os.write, [number]
-
-    def deadly(handle: int, data: bytes) -> int:
-        left[0] -= 1
-        if left[0]:
-            return write(handle, data)
-        # Half of a value for the kernel would be another value: only the journal can be torn.
-        journal = data.startswith(b"{")
-        if how == "after" or (how == "half" and journal):
-            write(handle, data if how == "after" else data[: len(data) // 2])
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError("unreachable")
-
-    os.write = deadly
-
-
 def deep_sleeps(seconds: float) -> int:
     """Entries into the deepest idle state of all cores within a time."""
 
@@ -415,29 +385,22 @@ def wait_for(ready: Callable[[], object], seconds: float = 20) -> object:
     raise AssertionError("it did not come")
 
 
-CASES = {name: case for name, case in list(globals().items()) if name.startswith("case_")}
-
-
-def run_all() -> None:
-    """Run every case and print a JSON line for each."""
+def prepare() -> None:
+    """Slices as systemd makes them; deep sleep off but for its own case."""
     FS.write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset")
     for state in deepest_states():
         FS.write(f"{state}/disable", "1")
     for name in ("system.slice", "user.slice"):
         Path(f"/sys/fs/cgroup/{name}").mkdir()
-    for name, case in CASES.items():
-        began, error = time.monotonic(), ""
-        try:
-            case()
-        except Exception:  # noqa: BLE001 - a case that fails must not end the others
-            error = traceback.format_exc()
-            with contextlib.suppress(Exception):
-                tuner().restore()
-            shutil.rmtree(JOURNAL, ignore_errors=True)
-        line = {"case": name, "error": error, "seconds": round(time.monotonic() - began, 1)}
-        sys.stdout.write("CASE " + json.dumps(line) + "\n")
-        sys.stdout.flush()
+
+
+def clean_up() -> None:
+    """After a case that failed: the machine as before, for the next one."""
+    with contextlib.suppress(Exception):
+        tuner().restore()
+    shutil.rmtree(JOURNAL, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    run_all()
+    prepare()
+    guests.run(globals(), clean_up)

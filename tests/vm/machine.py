@@ -19,6 +19,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOM = HERE.parents[1] / "sysconfig"
+BESIDE = (HERE.parent / "guests.py", HERE.parent / "killing.py")
+"""What the guest imports besides the tuner."""
 MODULES = ("virtio_pci", "acpi_cpufreq", "cpufreq_powersave", "nvme", "snd_intel8x0")
 PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -36,8 +38,7 @@ INIT = """#!/bin/busybox sh
 mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev; mount -t tmpfs t /run
 mount -t cgroup2 c /sys/fs/cgroup
 for m in {modules}; do modprobe $m; done
-PYTHONPATH=/lib/utterd {python} -I -c 'import sys; sys.path.insert(0, "/lib/utterd"); \
-sys.argv = ["guest"]; exec(compile(open("/guest.py").read(), "/guest.py", "exec"))'
+PYTHONPATH=/lib/utterd {python} /test/guest.py
 echo "GUEST-END $?"
 poweroff -f
 """
@@ -134,7 +135,9 @@ def _initrd(work: Path, kernel: Path, version: str, guest: Path) -> Path:
     python = _copy_python(root)
     _copy_program(root, Path("/usr/sbin/irqbalance"))
     shutil.copytree(ROOM, root / "lib/utterd/utterd/sysconfig", symlinks=True)
-    shutil.copy(guest, root / "guest.py")
+    for source, target in ((guest, "guest.py"), *((path, f"tests/{path.name}") for path in BESIDE)):
+        (root / "test/tests").mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, root / "test" / target)
     init = root / "init"
     init.write_text(INIT.format(modules=" ".join(MODULES), python=python))
     init.chmod(0o755)
