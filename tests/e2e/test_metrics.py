@@ -153,11 +153,11 @@ def test_restarts_are_counted(daemon, port, module, name):
 
 
 def test_memory_fits_a_small_device(daemon, port):
-    """The exporter, its library and 250 readings included."""
-    for _ in range(50):
+    """The exporter, its library and a hundred readings included."""
+    for _ in range(20):
         Scrape(port)
     settled = psutil.Process(daemon.process.pid).memory_info().rss
-    for _ in range(200):
+    for _ in range(80):
         found = Scrape(port)
     grown = psutil.Process(daemon.process.pid).memory_info().rss - settled
     assert grown < 3 * MEGABYTE
