@@ -5,7 +5,6 @@ import ctypes
 import multiprocessing
 import os
 import signal
-import sys
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -28,6 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speaker", default="zf_xiaoni", help="the teacher's voice")
     parser.add_argument("--data", type=Path, help="folder of further texts (text/, zh/)")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument(
+        "--speeds",
+        type=float,
+        nargs=2,
+        default=(1.0, 1.0),
+        metavar=("LOW", "HIGH"),
+        help="the teacher's speed; other than 1 for corpora that only `fit acoustic` is given",
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--hours", type=float, help="stop at about this much speech")
 
@@ -64,14 +71,16 @@ def _plan(arguments: argparse.Namespace) -> plans.Plan:
     path = arguments.out / "plan.json"
     if path.exists():
         plan = plans.load(path)
-        if (plan.seed, plan.speaker) != (arguments.seed, arguments.speaker):
-            sys.exit(
-                f"{path} was made with seed {plan.seed} and speaker {plan.speaker}:"
-                " use those, or another folder"
+        asked = (arguments.seed, arguments.speaker, tuple(arguments.speeds))
+        if (plan.seed, plan.speaker, plan.speeds) != asked:
+            raise ValueError(
+                f"{path} was made with seed {plan.seed}, speaker {plan.speaker} and speeds"
+                f" {plan.speeds}: use those, or another folder"
             )
         return plan
     sentences = tqdm(texts.candidates(arguments.data, arguments.seed), desc="reading", unit="text")
-    plan = plans.make(sentences, arguments.teacher, arguments.speaker, arguments.seed)
+    speeds = (arguments.speeds[0], arguments.speeds[1])
+    plan = plans.make(sentences, arguments.teacher, arguments.speaker, arguments.seed, speeds)
     plans.save(path, plan)
     return plan
 
@@ -111,7 +120,9 @@ def _render(number: int) -> float:
     items = []
     for index in range(first, min(first + shards.ITEMS, len(_Worker.plan.items))):
         tokens = np.array(_Worker.plan.tokens(index), np.int16)
-        items.append(shards.taught(index, tokens, _Worker.teacher.speak(tokens)))
+        items.append(
+            shards.taught(index, tokens, _Worker.teacher.speak(tokens, _Worker.plan.speed(index)))
+        )
     return _seconds(shards.write(_Worker.out, number, items))
 
 

@@ -38,20 +38,35 @@ class Plan(msgspec.Struct, frozen=True):
     """SHA-256 of the teacher's model."""
     vocabulary: dict[str, int]
     items: list[Item]
+    speeds: tuple[float, float] = (1.0, 1.0)
+    """Between which every item's speed is drawn. Other speeds than 1 are for `fit acoustic`."""
+
+    def speed(self, index: int) -> float:
+        """Return an item's speed, always the same."""
+        low, high = self.speeds
+        draw = random.Random(f"{self.seed} {index}")  # noqa: S311 - not a secret
+        return draw.uniform(low, high)
 
     def tokens(self, index: int) -> list[int]:
         """Return an item's phoneme ids, 0 at both ends."""
         return [0, *(self.vocabulary[p] for p in self.items[index].phonemes), 0]
 
 
-def make(sentences: Iterable[Sentence], folder: Path, speaker: str, seed: int) -> Plan:
+def make(
+    sentences: Iterable[Sentence],
+    folder: Path,
+    speaker: str,
+    seed: int,
+    speeds: tuple[float, float],
+) -> Plan:
     """Read the sentences, cut them into items and put those in order."""
     vocabulary = teacher.vocabulary(folder)
     rng = random.Random(seed)  # noqa: S311 - a choice of texts, not a secret
     unique = {item.phonemes: item for item in _items(sentences, set(vocabulary), rng)}
     items = list(unique.values())
     chosen = selection.order([i.phonemes for i in items], [i.source for i in items], seed)
-    return Plan(seed, speaker, teacher.checksum(folder), vocabulary, [items[i] for i in chosen])
+    ordered = [items[i] for i in chosen]
+    return Plan(seed, speaker, teacher.checksum(folder), vocabulary, ordered, speeds)
 
 
 def save(path: Path, plan: Plan) -> None:

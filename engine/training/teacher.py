@@ -50,12 +50,12 @@ class Teacher:
         table = np.fromfile(folder / "voices" / f"{speaker}.bin", np.float32)
         self._styles = table.reshape(-1, 1, 256)
 
-    def speak(self, tokens: NDArray[np.int16]) -> Rendering:
+    def speak(self, tokens: NDArray[np.int16], speed: float = 1.0) -> Rendering:
         """Speak phoneme ids, the 0 of both ends included (at least three ids)."""
         feeds = {
             "tokens": tokens.astype(np.int64)[None],
             "style": self._styles[len(tokens) - 3],
-            "speed": np.ones(1, np.float32),
+            "speed": np.array([speed], np.float32),
         }
         audio, durations, f0, energy = self._session.run(_OUTPUTS, feeds)
         whole = durations[0].round().astype(np.int16)

@@ -158,6 +158,15 @@ def alive(pid: int) -> bool:
         return False
 
 
+def test_speeds_are_drawn_once_and_for_all() -> None:
+    fast = plan.Plan(7, "zf_test", "0", {}, [], (1.2, 2.5))
+    speeds = [fast.speed(index) for index in range(200)]
+    assert speeds == [fast.speed(index) for index in range(200)]
+    assert 1.2 <= min(speeds) < 1.3
+    assert 2.4 < max(speeds) <= 2.5
+    assert plan.Plan(7, "zf_test", "0", {}, []).speed(3) == 1
+
+
 def test_a_plan_of_another_seed_is_not_mixed_in(teacher: Path, tmp_path: Path) -> None:
     vocabulary = plan.teacher.vocabulary(teacher)
     plan.save(tmp_path / "plan.json", plan.Plan(8, "zf_test", "0", vocabulary, []))
