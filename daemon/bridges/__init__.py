@@ -1,0 +1,1 @@
+"""Processes that offer the daemon to programs that speak other protocols, as its clients."""
