@@ -130,6 +130,7 @@ class Player:
         self.state = TRANSITIONS[self.state, happening]
 
     def _open(self) -> None:
+        self._tell_alive()  # it may take a few seconds
         last_words = self._lost_message(
             "failed", f"opening {self._sink.name} hangs; the player starts again"
         )

@@ -15,9 +15,9 @@ _PREFERRED_RATE = 48_000
 """Taken where the device can do it: most hardware and all sound servers run at it."""
 _LARGER_LATENCIES_MS = (25.0, 50.0, 200.0)
 """For servers that work in steps of 1024 samples (PipeWire in virtual machines), 2048, and more."""
-_FIRST_SOUND_SECONDS = 2.0
+_FIRST_SOUND_SECONDS = 1.7
 """PulseAudio lets a new stream wait for 1.5 s."""
-_NEXT_SOUND_SECONDS = 0.7
+_NEXT_SOUND_SECONDS = 0.4
 _PACE_SECONDS = 1.0
 _PACE_SHARE = 0.9
 _UNAVAILABLE = -9985  # paDeviceUnavailable
