@@ -5,7 +5,7 @@ import re
 
 from utterd.engine.frontend.mapped import Edit, Mapped
 
-_ANY = re.compile(r"[*_`#<>&\[\]|~>]|^\s*[-+] |^\s*\d+\.\s|---", re.M)
+_ANY = re.compile(r"[*_`#<>&\[\]|~>]|^[ \t]*[-+] |^[ \t]*\d+\.[ \t]|---", re.M)
 
 
 def _drop_marks(pattern: str, group: int = 1, flags: int = 0) -> tuple[re.Pattern[str], int]:
@@ -15,31 +15,33 @@ def _drop_marks(pattern: str, group: int = 1, flags: int = 0) -> tuple[re.Patter
 # Pattern and the group of it that stays.
 _KEPT = [
     _drop_marks(r"```[\w+-]*\n?(.*?)(?:```|\Z)", flags=re.S),
-    _drop_marks(r"!\[([^\]\n]*)\]\([^)\n]*\)"),
-    _drop_marks(r"\[([^\]\n]+)\]\((?:[^()\n]|\([^()\n]*\))*\)"),
-    _drop_marks(r"\[([^\]\n]+)\]\[[^\]\n]*\]"),
-    _drop_marks(r"`([^`\n]+)`"),
-    _drop_marks(r"\*\*\*(?=\S)(.+?)(?<=\S)\*\*\*", flags=re.S),
-    _drop_marks(r"\*\*(?=\S)(.+?)(?<=\S)\*\*", flags=re.S),
-    _drop_marks(r"__(?=\S)(.+?)(?<=\S)__(?!\w)"),
-    _drop_marks(r"(?<![\dA-Za-z*])\*(?=[^\s*])([^*\n]+?)(?<=\S)\*(?![\d*])"),
-    _drop_marks(r"(?<!\w)_(?=\S)([^_\n]+?)(?<=\S)_(?!\w)"),
-    _drop_marks(r"~~(?=\S)(.+?)(?<=\S)~~"),
+    _drop_marks(r"!\[([^\[\]\n]{0,300})\]\([^()\n]{0,500}\)"),
+    _drop_marks(r"\[([^\[\]\n]{1,300})\]\((?:[^()\n]|\([^()\n]{0,200}\)){0,500}\)"),
+    _drop_marks(r"\[([^\[\]\n]{1,300})\]\[[^\[\]\n]{0,100}\]"),
+    _drop_marks(r"`([^`\n]{1,500})`"),
+    _drop_marks(r"\*\*\*(?=\S)([^*]{1,1000}?)(?<=\S)\*\*\*", flags=re.S),
+    _drop_marks(r"\*\*(?=\S)((?:[^*]|\*(?!\*)){1,1000}?)(?<=\S)\*\*", flags=re.S),
+    _drop_marks(r"__(?=\S)([^_\n]{1,500}?)(?<=\S)__(?!\w)"),
+    _drop_marks(r"(?<![\dA-Za-z*])\*(?=[^\s*])([^*\n]{1,500}?)(?<=\S)\*(?![\d*])"),
+    _drop_marks(r"(?<!\w)_(?=\S)([^_\n]{1,500}?)(?<=\S)_(?!\w)"),
+    _drop_marks(r"~~(?=\S)([^~\n]{1,500}?)(?<=\S)~~"),
     _drop_marks(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", flags=re.M),
     _drop_marks(r"^[ \t]*(?:>[ \t]?)+(.*)$", flags=re.M),
     _drop_marks(r"^[ \t]*[-*+•·][ \t]+(?:\[[ xX]\][ \t]+)?(.*)$", flags=re.M),
-    _drop_marks(r"<(?:https?://|mailto:)?([^<>\s]+\.[^<>\s]+)>"),
+    _drop_marks(r"<(?:https?://|mailto:)?([^<>\s]{1,100}\.[^<>\s]{1,300})>"),
 ]
 _RULE = re.compile(
-    r"^[ \t]*(?:[-*_=][ \t]*){3,}$|^[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*:?-*:?[ \t]*$", re.M
+    r"^[ \t]{0,8}(?:[-*_=][ \t]{0,8}){3,200}$"
+    r"|^[ \t]{0,8}\|?(?:[ \t]{0,8}:?-{2,100}:?[ \t]{0,8}\|)+[ \t]{0,8}:?-{0,100}:?[ \t]{0,8}$",
+    re.M,
 )
-_SILENT_TAG = re.compile(r"<(script|style|head|svg)\b[^>]*>.*?</\1\s*>|<!--.*?-->", re.S | re.I)
+_SILENT_TAG = re.compile(
+    r"<(script|style|head|svg)\b[^<>]*>.{0,20000}?</\1\s*>|<!--.{0,5000}?-->", re.S | re.I
+)
 _BREAK_TAG = re.compile(
     r"<\s*/?\s*(?:br|p|div|li|ul|ol|tr|h[1-6]|table|hr|blockquote|section|article)\b[^<>]*>", re.I
 )
-_TAG = re.compile(
-    r"</?[A-Za-z][A-Za-z0-9-]*(?:\s+[A-Za-z-]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s<>]+))?)*\s*/?>"
-)
+_TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>=]{1,100}=[^<>]{0,500})?\s?/?>")
 _CELL = re.compile(r"[ \t]*\|[ \t]*")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6}|[A-Za-z]{2,10});")
 
@@ -55,7 +57,7 @@ def strip(mapped: Mapped) -> Mapped:
     mapped = _replace(mapped, _RULE, "")
     for pattern, group in _KEPT:
         mapped = _keep(mapped, pattern, group)
-    if re.search(r"^\s*\|.*\|\s*$", mapped.text, re.M):
+    if re.search(r"^[ \t]*\|[^\n]*\|[ \t]*$", mapped.text, re.M):
         mapped = _replace(mapped, _CELL, "，")
     return _entities(mapped) if "&" in mapped.text else mapped
 

@@ -219,11 +219,14 @@ class Bench:
             runs.append([float(x) for x in done.stdout.split()])
         ready, first, rss, peak, cpu = sorted(runs)[len(runs) // 2]
         print(
-            f"start-up {ready:.3f} s ({cpu:.3f} s of CPU with the interpreter), first text {first * 1000:.1f} ms, RSS {rss:.0f} MB "
+            f"start-up {ready:.3f} s ({cpu:.3f} s of CPU with the interpreter), "
+            f"first text {first * 1000:.1f} ms, RSS {rss:.0f} MB "
             f"(peak {peak:.0f} MB), load {os.getloadavg()[0]:.1f}"
         )
         self.result["startup"] = {
-            "ready_s": round(ready, 4), "cpu_s": round(cpu, 4), "first_text_ms": round(first * 1000, 3),
+            "ready_s": round(ready, 4),
+            "cpu_s": round(cpu, 4),
+            "first_text_ms": round(first * 1000, 3),
             "rss_mb": round(rss, 1), "peak_mb": round(peak, 1),
         }  # fmt: skip
 

@@ -57,7 +57,7 @@ def _per(match: re.Match[str], mapped: Mapped) -> str:
 RULES: list[Rule] = [
     rule(rf"(?P<minus>[-−])?(?P<name>{_SYMBOL}|(?<![A-Za-z])(?:{_CODE}))\s?(?P<low>{NUMBER})"
          rf"(?:{RANGE}(?:{_SYMBOL})?(?P<high>{NUMBER}))?{_UNIT}(?:元|块钱)?", _before),
-    rule(rf"(?P<low>{NUMBER}){_UNIT}\s?(?P<name>{_SYMBOL}|(?:{_CODE})(?![A-Za-z]))", _behind),
+    rule(rf"(?<![\d.,])(?P<low>{NUMBER}){_UNIT}\s?(?P<name>{_SYMBOL}|(?:{_CODE})(?![A-Za-z]))", _behind),
     rule(rf"(?<![\d.])({NUMBER})(?=元|块|美元|欧元|英镑|港币|港元|日元|人民币)", _plain),
     rule(r"(?<=[元块角分])/(?=[一-鿿])", _per, near="/"),
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 import re
 
 from utterd.engine.frontend.chinese_numbers import cardinal, digits
-from utterd.engine.frontend.mapped import Mapped
+from utterd.engine.frontend.mapped import Mapped, join
 from utterd.engine.frontend.normalise.amounts import NUMBER, number, signed
 from utterd.engine.frontend.normalise.rule import Rule, rule
 
@@ -13,8 +13,11 @@ _OPERATORS = {
     "<=": "小于等于", ">": "大于", "<": "小于", "＞": "大于", "＜": "小于", "±": "正负", "≡": "恒等于", "∝": "正比于", "∈": "属于",
     "→": "趋向", "==": "等于", ":": "比", "：": "比",
 }  # fmt: skip
-_OPERATOR = r"(?:[=!<>]=|[+＋−×✕*÷=＝≠≈≥≤<>＞＜±≡∝∈:：]|(?<=[\w)²³])-(?=[\w(]))"
-_TERM = r"[-−]?(?:\([^()]{1,20}\)[²³⁴ⁿ]?|[\d.,]+[A-Za-z²³]*|[A-Za-z]{1,3}[²³⁴ⁿ]?|[()πθαβγΔ√∞]+|\d*[A-Za-z][²³]?)"
+_COMPARED = re.compile(r"[=!<>]=|[=＝≠≈≥≤<>＞＜]")
+_SIGNS = r"\d.,A-Za-z()πθαβγΔ√∞²³⁴ⁿ+＋−×✕*÷=＝≠≈≥≤<>＞＜±≡∝∈!:：°-"
+_EXPRESSION = rf"(?<![\w.])[{_SIGNS}]+(?: [{_SIGNS}]+)*"
+"""A run of what sums are written with; whether it is one is seen in `_sum`."""
+_TOKEN = re.compile(r"[=!<>]=|[\d.,]+|[A-Za-z]+|.")
 _POWERS = {
     "²": "平方",
     "³": "立方",
@@ -56,25 +59,55 @@ def _roman(text: str) -> int:
     return total
 
 
-def _sum(match: re.Match[str], mapped: Mapped) -> str:
-    out = []
-    for part in re.findall(r"[=!<>]=|[\d.,]+|[A-Za-z]+|.", match.group()):
+def _sum(match: re.Match[str], mapped: Mapped) -> Mapped | None:
+    """Say an equation or comparison; what only looks like one stays as it is."""
+    text = match.group()
+    body = text.rstrip(".,:：!- (")
+    compared = _COMPARED.search(body)
+    if compared is None or not re.search(r"[\w)²³∞π]", body[: compared.start()]):
+        return None
+    if not re.search(r"[\w(√∞π]", body[compared.end() :]):
+        return None
+    tokens = _TOKEN.findall(body)
+    if any(len(t) > 3 and t.isascii() and t.isalpha() for t in tokens):
+        return None
+    end = match.start() + len(body)
+    said = mapped.whole(match.start(), end, _in_words(tokens))
+    return join([said, mapped.piece(end, match.end())])
+
+
+def _formula(match: re.Match[str], mapped: Mapped) -> str:
+    return _in_words(_TOKEN.findall(match.group()))
+
+
+def _in_words(tokens: list[str]) -> str:
+    """Say the parts of a formula one after the other."""
+    out: list[str] = []
+    for part in tokens:
+        before = out[-1] if out else ""
         if part[0].isdecimal():
             out.append(number(part) if part.count(".") <= 1 else part)
-        elif part in _OPERATORS and (part not in "-−" or out):
+        elif part in _OPERATORS and (part not in "-−" or _ends_term(before)):
             out.append(_OPERATORS[part])
         elif part in "-−":
             out.append("负")
         elif part.isalpha() and part.isascii():
-            spaced = bool(out) and out[-1][-1:].isascii() and out[-1][-1:].isalpha()
+            spaced = before[-1:].isascii() and before[-1:].isalpha()
             out.append((" " if spaced else "") + (" ".join(part) if part.isupper() else part))
         elif part in _POWERS:
             out.append(_POWERS[part])
         elif part in _SYMBOLS:
             out.append(_SYMBOLS[part])
+        elif part == "°":
+            out.append("度")
         elif part in "()":
             out.append(part)
     return "".join(out)
+
+
+def _ends_term(before: str) -> bool:
+    """A minus behind a term takes away, elsewhere it is a sign."""
+    return bool(before) and before not in _OPERATORS.values() and before != "("
 
 
 def _fraction(match: re.Match[str], mapped: Mapped) -> str | None:
@@ -156,9 +189,8 @@ RULES: list[Rule] = [
          lambda m, t: cardinal(str(_roman(m.group()))), near="IVX"),
     rule(r"(?<![\dA-Za-z.])(\d{3,5})\s?[xX×*✕]\s?(\d{3,5})(?![\d.]*\d|\s?[=+÷A-Za-z])", _pixels, near="xX×*✕"),
     rule(r"(?<![\dA-Za-z.])(\d+(?:\.\d+)?)\s?[xX×*✕]\s?(?=\d+(?:\.\d+)?(?![\d.]*\s?[=+÷]))", _by, near="xX×*✕"),
-    rule(rf"(?<![\w.]){_TERM}(?:\s?{_OPERATOR}\s?{_TERM})*\s?(?:[=!<>]=|[=＝≠≈≥≤<>＞＜])\s?{_TERM}(?:\s?{_OPERATOR}\s?{_TERM})*", _sum,
-         near="=＝≠≈≥≤<>＞＜"),
-    rule(r"(?<![\w.])(?:[\d.]+|[A-Za-z]²?|\([^()]*\))(?:\s?[+＋×÷±*]\s?(?:[\d.]+|[A-Za-z]²?(?![A-Za-z])|\([^()]*\)))+(?![A-Za-z\d])", _sum,
+    rule(_EXPRESSION, _sum, near="=＝≠≈≥≤<>＞＜"),
+    rule(r"(?<![\w.])(?:[\d.]+|[A-Za-z]²?|\([^()]*\))(?:\s?[+＋×÷±*]\s?(?:[\d.]+|[A-Za-z]²?(?![A-Za-z])|\([^()]*\)))+(?![A-Za-z\d])", _formula,
          near="+＋×÷±*"),
     rule(r"(?<![A-Za-z\d.])(\d+(?:\.\d+)?)[eE]([-+]?\d{1,3})(?![A-Za-z\d])", _scientific, near="eE"),
     rule(r"(\d+|(?<![A-Za-z])[A-Za-z])([⁻⁺][⁰¹²³⁴⁵⁶⁷⁸⁹]+|[⁰¹²³⁴⁵⁶⁷⁸⁹]{2,}|[⁰¹])", _raised, near="⁰¹²³⁴⁵⁶⁷⁸⁹"),

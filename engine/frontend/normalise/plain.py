@@ -49,7 +49,7 @@ def _between(match: re.Match[str], mapped: Mapped) -> str | None:
 
 
 RULES: list[Rule] = [
-    rule(r"((?:^|\n)\s*)[（(]?(\d{1,2})(?:[.．)）](?!\d)|、)\s*(?=\S)", _list),
+    rule(r"((?:^|\n)[ \t]*)[（(]?(\d{1,2})(?:[.．)）](?!\d)|、)\s*(?=\S)", _list),
     rule(r"(?<![A-Za-z])(?:No\.?|NO\.?|№)\s?(\d+)", _numbered, near="N№"),
     rule(rf"(?<!\d)((?:19|20)\d\d)(?=\s?(?:{_YEARLY}))", lambda m, t: digits(m.group(1))),
     rule(rf"(?<![\dA-Za-z一-鿿)）])([-−+])({NUMBER})", lambda m, t: signed(m.group(1), m.group(2)), near="-−+"),

@@ -206,3 +206,15 @@ def test_nothing_to_say(reader):
 def test_rare_and_cantonese_characters(syllables):
     assert [s.pinyin for s in syllables("𠮷野家")] == ["ji2", "ye3", "jia1"]
     assert len(syllables("佢哋喺度冇嘢食")) == 7
+
+
+RUNAWAY = (
+    "[ * ** < <a` _ ` 1 1. 1- 1: a. a@ x+ x= 1= ( { 1,000, http://a.b/ ~~ $1 A1 "
+    "5%- 1/ 2x 车 一 儿 \n"
+)
+
+
+@pytest.mark.parametrize("unit", RUNAWAY.split(" "))
+def test_no_text_makes_a_rule_run_away(reader, unit):
+    """A rule that tries every way to match would hang here until the time limit."""
+    check(reader, (unit * 3000)[:3000])

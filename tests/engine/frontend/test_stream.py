@@ -102,9 +102,3 @@ def test_pieces_together_are_the_text(text, cuts, flush_every):
         assert piece.text
         assert piece.offset == at
         at += len(piece.text)
-
-
-@given(TEXT.filter(lambda text: len(text) < MAX_LENGTH))
-def test_how_the_text_is_cut_up_does_not_matter(text):
-    """Character by character or at once: the same pieces, as long as nothing is flushed."""
-    assert [p.text for p in _run(list(text))] == [p.text for p in _run([text])]
