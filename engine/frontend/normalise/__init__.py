@@ -20,9 +20,9 @@ RULES: list[Rule] = [
     *times.RULES,
     *codes.RULES,
     *currency.RULES,
-    *maths.RULES[:7],
+    *maths.SUMS,
     *units.RULES,
-    *maths.RULES[7:],
+    *maths.RULES,
     *names.RULES,
     *plain.RULES,
 ]

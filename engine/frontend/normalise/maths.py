@@ -6,6 +6,7 @@ from utterd.engine.frontend.chinese_numbers import cardinal, digits
 from utterd.engine.frontend.mapped import Mapped, join
 from utterd.engine.frontend.normalise.amounts import NUMBER, number, signed
 from utterd.engine.frontend.normalise.rule import Rule, rule
+from utterd.engine.frontend.normalise.units import UNITS
 
 _OPERATORS = {
     "+": "加", "＋": "加", "-": "减", "−": "减", "–": "减", "×": "乘", "✕": "乘", "*": "乘", "÷": "除以", "=": "等于",
@@ -14,8 +15,10 @@ _OPERATORS = {
     "→": "趋向", "==": "等于", ":": "比", "：": "比",
 }  # fmt: skip
 _COMPARED = re.compile(r"[=!<>]=|[=＝≠≈≥≤<>＞＜]")
-_SIGNS = r"\d.,A-Za-z()πθαβγΔ√∞²³⁴ⁿ+＋−×✕*÷=＝≠≈≥≤<>＞＜±≡∝∈!:：°-"
-_EXPRESSION = rf"(?<![\w.])[{_SIGNS}]+(?: [{_SIGNS}]+)*"
+_SIGNS = r"\d./A-Za-z()πθαβγΔ√∞²³⁴ⁿ+＋−×✕*÷=＝≠≈≥≤<>＞＜±≡∝∈!:：°-"
+_EXPRESSION = (
+    rf"(?<![\w.])(?:[{_SIGNS}]|(?<=\d),(?=\d\d\d))+(?: (?:[{_SIGNS}]|(?<=\d),(?=\d\d\d))+)*"
+)
 """A run of what sums are written with; whether it is one is seen in `_sum`."""
 _TOKEN = re.compile(r"[=!<>]=|[\d.,]+|[A-Za-z]+|.")
 _POWERS = {
@@ -83,10 +86,13 @@ def _formula(match: re.Match[str], mapped: Mapped) -> str:
 def _in_words(tokens: list[str]) -> str:
     """Say the parts of a formula one after the other."""
     out: list[str] = []
-    for part in tokens:
+    tokens = _divided(tokens)
+    for n, part in enumerate(tokens):
         before = out[-1] if out else ""
         if part[0].isdecimal():
             out.append(number(part) if part.count(".") <= 1 else part)
+        elif part in UNITS and n + 1 == len(tokens) and n and tokens[n - 1][0].isdecimal():
+            out.append(UNITS[part])
         elif part in _OPERATORS and (part not in "-−" or _ends_term(before)):
             out.append(_OPERATORS[part])
         elif part in "-−":
@@ -100,9 +106,24 @@ def _in_words(tokens: list[str]) -> str:
             out.append(_SYMBOLS[part])
         elif part == "°":
             out.append("度")
-        elif part in "()":
+        elif part in "()" or "分之" in part:
             out.append(part)
     return "".join(out)
+
+
+def _divided(tokens: list[str]) -> list[str]:
+    """Write 20/5 as a division and 1/2 as the fraction it is."""
+    out = list(tokens)
+    for n in range(len(out) - 2):
+        above, slash, below = out[n : n + 3]
+        if slash != "/":
+            continue
+        whole = above.isdecimal() and below.isdecimal() and int(below) > 0
+        if whole and int(above) < int(below):
+            out[n : n + 3] = [f"{cardinal(below)}分之{cardinal(above)}", "", ""]
+        else:
+            out[n + 1] = "÷"
+    return [part for part in out if part]
 
 
 def _ends_term(before: str) -> bool:
@@ -181,7 +202,7 @@ def _vulgar(match: re.Match[str], mapped: Mapped) -> str:
     return f"{cardinal(whole)}又{_VULGAR[sign]}" if whole else _VULGAR[sign]
 
 
-RULES: list[Rule] = [
+SUMS: list[Rule] = [
     rule(rf"(\d*)([{''.join(_VULGAR)}])", _vulgar, near="".join(_VULGAR)),
     rule(rf"[{''.join(_GLYPHS)}]", _glyph, near="".join(_GLYPHS)),
     rule(rf"[{''.join(_CIRCLED)}]", _circled, near="".join(_CIRCLED)),
@@ -189,14 +210,20 @@ RULES: list[Rule] = [
          lambda m, t: cardinal(str(_roman(m.group()))), near="IVX"),
     rule(r"(?<![\dA-Za-z.])(\d{3,5})\s?[xX×*✕]\s?(\d{3,5})(?![\d.]*\d|\s?[=+÷A-Za-z])", _pixels, near="xX×*✕"),
     rule(r"(?<![\dA-Za-z.])(\d+(?:\.\d+)?)\s?[xX×*✕]\s?(?=\d+(?:\.\d+)?(?![\d.]*\s?[=+÷]))", _by, near="xX×*✕"),
+    rule(r"\s?(?:->|=>|<-|⇒|→)\s?(?=[\w一-鿿])", lambda m, t: "到", near=">-→⇒"),
+    rule(r"(?<![\d.])(\d+)-(\d+)(?=等于|得)", lambda m, t: f"{number(m.group(1))}减{number(m.group(2))}", near="-"),
     rule(_EXPRESSION, _sum, near="=＝≠≈≥≤<>＞＜"),
+]  # fmt: skip
+"""Before the units get the text: what they would take apart."""
+
+RULES: list[Rule] = [
     rule(r"(?<![\w.])(?:[\d.]+|[A-Za-z]²?|\([^()]*\))(?:\s?[+＋×÷±*]\s?(?:[\d.]+|[A-Za-z]²?(?![A-Za-z])|\([^()]*\)))+(?![A-Za-z\d])", _formula,
          near="+＋×÷±*"),
     rule(r"(?<![A-Za-z\d.])(\d+(?:\.\d+)?)[eE]([-+]?\d{1,3})(?![A-Za-z\d])", _scientific, near="eE"),
     rule(r"(\d+|(?<![A-Za-z])[A-Za-z])([⁻⁺][⁰¹²³⁴⁵⁶⁷⁸⁹]+|[⁰¹²³⁴⁵⁶⁷⁸⁹]{2,}|[⁰¹])", _raised, near="⁰¹²³⁴⁵⁶⁷⁸⁹"),
     rule(r"(\d+(?:\.\d+)?|(?<![A-Za-z])[A-Za-z]{1,2})(\^\{?[-+]?\d+\}?|[²³⁴⁵⁶⁷⁸⁹ⁿ])", _power, near="^²³⁴⁵⁶⁷⁸⁹ⁿ"),
     rule(r"(?<![\d/.A-Za-z])(?:(\d{1,3})[ 又])?(\d{1,4})/(\d{1,4})(?![\d/.A-Za-z])", _fraction, near="/"),
-    rule(r"(?<![\d.:：])\d+(?:\.\d+)?(?:\s?[:：]\s?\d+(?:\.\d+)?)+(?![\d:：])", _ratio, near=":："),
+    rule(r"(?<![\d.])(?<!\d[:：])\d+(?:\.\d+)?(?:\s?[:：]\s?\d+(?:\.\d+)?)+(?![\d:：])", _ratio, near=":："),
     rule(rf"±\s?({NUMBER})", lambda m, t: "正负" + number(m.group(1)), near="±"),
     rule(rf"([≥≤≈><＞＜=])\s?({NUMBER})", lambda m, t: _OPERATORS[m.group(1)] + number(m.group(2)), near="≥≤≈><＞＜="),
     rule(r"√", lambda m, t: "根号", near="√"),

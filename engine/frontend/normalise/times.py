@@ -74,7 +74,7 @@ RULES: list[Rule] = [
     rule(r"(?<!\d)7-11(?=便利|店|[，。]|$|买)", lambda m, t: "七十一", near="-"),
     rule(r"(?<![\dA-Za-z.])(\d{1,2})\s?[hH]\s?(\d{1,2})\s?(?:min|m|M|分钟?)?(?![A-Za-z\d])", _duration, near="hH"),
     rule(r"(?<![\d-])(\d{1,3})[-–](\d{1,3})(?=的?比分|战胜|获胜|击败|领先|落后|战平|险胜|大胜|横扫|不敌|逆转|取胜|告负)", _score, near="-–"),
-    rule(rf"(?<![\d:：.])(?<![A-Za-z]:){_CLOCK}(?:{_HALF})?(?![\d:：]|\.\d)点?", _time, near=":："),
+    rule(rf"(?<![\d.])(?<!\d[:：]){_CLOCK}(?:{_HALF})?(?![\d:：]|\.\d)点?", _time, near=":："),
     rule(rf"(?<![\d:.])(\d{{1,2}}){_HALF}", _half_day, near="mM"),
     rule(rf"(?<=[点分秒时半]){RANGE}(?=[零一二两三四五六七八九十\d上下中早晚凌次])", lambda m, t: "到", near="-~～—–－∼〜"),
     rule(r"(?<![\d.])(\d{1,3})['′](\d{1,2})?[\"″](?![A-Za-z])", _marks, near="'′"),
