@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from utterd.daemon import log
 from utterd.daemon.client import DaemonError
-from utterd.daemon.config import Config, ConfigError, load
+from utterd.daemon.config import SYSTEM_RUN_DIR, Config, ConfigError, default_run_dir, load
 
 FINE, FAILED, USAGE, UNAVAILABLE = 0, 1, 2, 3
 """Exit codes: done; could not be done; wrong arguments; no daemon, or a voice that can't speak."""
@@ -261,11 +261,19 @@ def _flags(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
             flags.setdefault(section, {})[key] = value
     if getattr(options, "wav", None) is not None:
         flags["audio"]["sink"] = "wav"
+    if options.run not in (_serve, _config) and options.run_dir is None and _service_is_ours():
+        flags.setdefault("paths", {})["run"] = str(SYSTEM_RUN_DIR)
     if options.run is _serve and options.voice is not None:
         flags.setdefault("engine", {})["voice"] = options.voice
     if options.run not in (_serve, _http, _config) and "level" not in flags.get("log", {}):
         flags.setdefault("log", {})["level"] = "warning"
     return flags
+
+
+def _service_is_ours() -> bool:
+    """Whether the system's daemon listens and lets this user in, and no daemon of the user does."""
+    own = Path(os.environ.get("UTTERD_PATHS_RUN") or default_run_dir()) / "control.sock"
+    return not own.exists() and os.access(SYSTEM_RUN_DIR / "control.sock", os.W_OK)
 
 
 # Each command's module is imported when it runs: `utterd say` must not wait for the daemon's.

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 SYSTEM_FILE = Path("/etc/utterd/utterd.toml")
+SYSTEM_RUN_DIR = Path("/run/utterd")
 
 
 class ConfigError(Exception):
@@ -173,9 +174,8 @@ class Config(_Section, frozen=True):
 
 def default_run_dir() -> Path:
     """`/run/utterd` for root and where systemd made it, else a folder of the user."""
-    system = Path("/run/utterd")
-    if os.geteuid() == 0 or os.access(system, os.W_OK):
-        return system
+    if os.geteuid() == 0 or os.access(SYSTEM_RUN_DIR, os.W_OK):
+        return SYSTEM_RUN_DIR
     base = os.environ.get("XDG_RUNTIME_DIR") or f"{tempfile.gettempdir()}/user-{os.geteuid()}"
     return Path(base) / "utterd"
 

@@ -66,8 +66,12 @@ class Voices:
         """
         name, _, speaker = wanted.partition("/")
         installed = self.installed()
+        if not installed:
+            raise ProtocolError(
+                "unknown_voice", "no voice is installed; run `utterd voices add kokoro`", "voice"
+            )
         if name not in installed:
-            known = ", ".join(installed) or "none; see `utterd voices add`"
+            known = ", ".join(installed)
             raise ProtocolError(
                 "unknown_voice", f"no voice {name!r} is installed (installed: {known})", "voice"
             )

@@ -212,7 +212,8 @@ async def _stream(
         _check(head, received)
     except ProtocolError as error:
         log.warning("a stream broke off", extra={"code": error.code, "reason": error.message})
-        raise ConnectionAbortedError(error.message) from None
+        if request.transport is not None:
+            request.transport.abort()
     return response
 
 

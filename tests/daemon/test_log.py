@@ -2,10 +2,13 @@
 
 import json
 import logging
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
+from utterd.daemon import log
 from utterd.daemon.log import JsonFormatter, TextFormatter, extra_of
 
 
@@ -53,3 +56,57 @@ def test_an_exception_is_shown() -> None:
     assert "ValueError: why" in TextFormatter().format(found)
     assert "ValueError: why" in json.loads(JsonFormatter().format(found))["exception"]
     assert extra_of(found) == {}
+
+
+def received(server: socket.socket) -> dict[str, str]:
+    """The fields of one datagram of journald's native protocol."""
+    data, fields = server.recv(65536), {}
+    while data:
+        name, _, data = data.partition(b"\n")
+        length = int.from_bytes(data[:8], "little")
+        fields[name.decode()] = data[8 : 8 + length].decode()
+        assert data[8 + length : 9 + length] == b"\n"
+        data = data[9 + length :]
+    return fields
+
+
+def test_journald_gets_every_extra_as_a_field(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(tmp_path / "journal"))
+        server.settimeout(10)
+        handler = log.JournalHandler(str(tmp_path / "journal"))
+        record = logging.makeLogRecord(
+            {
+                "name": "commands",
+                "levelno": logging.WARNING,
+                "levelname": "WARNING",
+                "msg": "two\nlines",
+            }
+            | {"utterance": "a\nPRIORITY=0", "client": "car"}
+        )
+        handler.emit(record)
+        fields = received(server)
+    assert fields["PRIORITY"] == "4"
+    assert fields["UTTERD_UTTERANCE"] == "a\nPRIORITY=0"
+    assert fields["UTTERD_CLIENT"] == "car"
+    assert fields["UTTERD_ROOM"] == "commands"
+    assert fields["MESSAGE"].startswith("warning commands: two\nlines")
+
+
+def test_without_journald_the_line_is_not_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler = log.JournalHandler(str(tmp_path / "nobody"))
+    handler.emit(logging.makeLogRecord({"name": "x", "levelname": "INFO", "msg": "still told"}))
+    assert "still told" in capsys.readouterr().err
+
+
+def test_only_the_stream_of_journald_is_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "stderr").open("w") as file:
+        found = os.fstat(file.fileno())
+        monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+        assert log._is_journal(file.fileno())
+        monkeypatch.setenv("JOURNAL_STREAM", "1:2")
+        assert not log._is_journal(file.fileno())
