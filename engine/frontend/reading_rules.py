@@ -192,9 +192,14 @@ def _zhi_only(context: Context, i: int) -> str | None:
     return "zhi3"
 
 
+_HOUSES = ("酒店", "大酒店", "宾馆", "饭店", "商旅", "花园", "广场", "大厦", "国际", "假日", "商务")
+
+
 def _du_all(context: Context, i: int) -> str | None:
     """都: du1 inside a name, dou1 all."""
     n = context.token(i)
+    if context.word(n + 1) in _HOUSES:
+        return "du1"
     long = context.tokens[n].end - context.tokens[n].start > 1
     return "du1" if long and context.tag(n).startswith(("ns", "nr", "nz", "nt", "n")) else "dou1"
 
