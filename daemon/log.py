@@ -75,6 +75,11 @@ class JournalHandler(logging.Handler):
         except OSError:
             print(self._text.format(record), file=sys.stderr)
 
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+        super().close()
+
 
 def _field(item: tuple[str, str]) -> bytes:
     """A field as journald's native protocol spells it: a length before what may hold newlines."""

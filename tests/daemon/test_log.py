@@ -85,6 +85,7 @@ def test_journald_gets_every_extra_as_a_field(tmp_path: Path) -> None:
             | {"utterance": "a\nPRIORITY=0", "client": "car"}
         )
         handler.emit(record)
+        handler.close()
         fields = received(server)
     assert fields["PRIORITY"] == "4"
     assert fields["UTTERD_UTTERANCE"] == "a\nPRIORITY=0"
@@ -98,6 +99,7 @@ def test_without_journald_the_line_is_not_lost(
 ) -> None:
     handler = log.JournalHandler(str(tmp_path / "nobody"))
     handler.emit(logging.makeLogRecord({"name": "x", "levelname": "INFO", "msg": "still told"}))
+    handler.close()
     assert "still told" in capsys.readouterr().err
 
 
