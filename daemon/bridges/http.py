@@ -285,9 +285,9 @@ async def _run(bridge: Bridge, host: str, port: int, config: Config) -> None:
             raise OSError(
                 f"can't listen on {host}:{port} ({why}); name another with --listen"
             ) from None
-        for place in runner.addresses:
-            extra = {"address": f"{place[0]}:{place[1]}", "daemon": config.control}
-            log.info("listening", extra=extra)
+        for name, number, *_ in runner.addresses:
+            place = f"[{name}]:{number}" if ":" in name else f"{name}:{number}"
+            log.info("listening", extra={"address": place, "daemon": config.control})
         await stopped.wait()
     finally:
         await runner.cleanup()
