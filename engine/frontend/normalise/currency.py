@@ -54,10 +54,12 @@ def _per(match: re.Match[str], mapped: Mapped) -> str:
     return "每"
 
 
+_SIGNS = "".join({name[0] for name in _NAMES} | {name[-1] for name in _SYMBOLS})
+
 RULES: list[Rule] = [
     rule(rf"(?P<minus>[-−])?(?P<name>{_SYMBOL}|(?<![A-Za-z])(?:{_CODE}))\s?(?P<low>{NUMBER})"
-         rf"(?:{RANGE}(?:{_SYMBOL})?(?P<high>{NUMBER}))?{_UNIT}(?:元|块钱)?", _before),
-    rule(rf"(?<![\d.,])(?P<low>{NUMBER}){_UNIT}\s?(?P<name>{_SYMBOL}|(?:{_CODE})(?![A-Za-z]))", _behind),
-    rule(rf"(?<![\d.])({NUMBER})(?=元|块|美元|欧元|英镑|港币|港元|日元|人民币)", _plain),
+         rf"(?:{RANGE}(?:{_SYMBOL})?(?P<high>{NUMBER}))?{_UNIT}(?:元|块钱)?", _before, near=_SIGNS),
+    rule(rf"(?<![\d.,])(?P<low>{NUMBER}){_UNIT}\s?(?P<name>{_SYMBOL}|(?:{_CODE})(?![A-Za-z]))", _behind, near=_SIGNS),
+    rule(rf"(?<![\d.])({NUMBER})(?=元|块|美元|欧元|英镑|港币|港元|日元|人民币)", _plain, near="."),
     rule(r"(?<=[元块角分])/(?=[一-鿿])", _per, near="/"),
 ]  # fmt: skip

@@ -113,16 +113,18 @@ def _plus(match: re.Match[str], mapped: Mapped) -> str:
     return match.group(1) + "加" * len(match.group(2))
 
 
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 RULES: list[Rule] = [
     rule(r"(?<![A-Za-z])([A-Z])\.(\d{3,})(?![\d.])", lambda m, t: f"{m.group(1)}点{digits(m.group(2))}", near="."),
     rule(r"(?<=[A-Za-z])(?<!No)(?<!NO)(?<!no)\.\s?(?=\d+(?!\d*\.\d))", lambda m, t: "", near="."),
     rule(r"(?<![A-Za-z.])(?:[A-Z]\.)+[A-Z](?![A-Za-z])\.?(?!$)", lambda m, t: m.group().replace(".", ""), near="."),
     rule(r"(?<![A-Za-z\d])[A-Za-z]2[A-Za-z](?![A-Za-z\d])", _swap, near="2"),
-    rule(r"(?<![A-Za-z])[vV](?:er\.?)?\s?(\d+(?:\.\d+)*)(?![\d])", _version),
-    rule(r"(?<![\d.])(\d+(?:\.\d+){2,})(?![\d.]*\d)", lambda m, t: _parts(m.group(1))),
-    rule(r"(?<=版本)(?:号?[:：为是]?\s?)(\d+\.\d+)(?!\d)", lambda m, t: m.group()[: m.start(1) - m.start()] + _parts(m.group(1))),
-    rule(r"(?<![\d.])(480|540|576|720|1080|1440|2160|4320)(?=[pPiI](?![A-Za-z]))", _resolution),
-    rule(r"(?P<word>[A-Za-z]+)[-–]?(?P<number>\d+)(?P<fraction>(?:\.\d+)*)(?![\d]|,\d{3})", _named),
+    rule(r"(?<![A-Za-z])[vV](?:er\.?)?\s?(\d+(?:\.\d+)*)(?![\d])", _version, near="vV"),
+    rule(r"(?<![\d.])(\d+(?:\.\d+){2,})(?![\d.]*\d)", lambda m, t: _parts(m.group(1)), near="."),
+    rule(r"(?<=版本)(?:号?[:：为是]?\s?)(\d+\.\d+)(?!\d)", lambda m, t: m.group()[: m.start(1) - m.start()] + _parts(m.group(1)), near="."),
+    rule(r"(?<![\d.])(480|540|576|720|1080|1440|2160|4320)(?=[pPiI](?![A-Za-z]))", _resolution, near="pPiI"),
+    rule(r"(?P<word>[A-Za-z]+)[-–]?(?P<number>\d+)(?P<fraction>(?:\.\d+)*)(?![\d]|,\d{3})", _named, near=_LETTERS),
     rule(r"(?<![A-Za-z\d])([A-Z]|[a-z](?=\+\+))(\+{1,2})(?![\dA-Za-z])", _plus, near="+"),
     rule(r"(?<=[A-Za-z])-(?=[零一二三四五六七八九十百两])", lambda m, t: "", near="-"),
     rule(r"(?<=[a-z])-(?=[a-z])", _hyphen, near="-"),

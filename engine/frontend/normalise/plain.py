@@ -49,13 +49,13 @@ def _between(match: re.Match[str], mapped: Mapped) -> str | None:
 
 
 RULES: list[Rule] = [
-    rule(r"((?:^|\n)[ \t]*)[（(]?(\d{1,2})(?:[.．)）](?!\d)|、)\s*(?=\S)", _list),
+    rule(r"((?:^|\n)[ \t]*)[（(]?(\d{1,2})(?:[.．)）](?!\d)|、)\s*(?=\S)", _list, near=".．)）、"),
     rule(r"(?<![A-Za-z])(?:No\.?|NO\.?|№)\s?(\d+)", _numbered, near="N№"),
-    rule(rf"(?<!\d)((?:19|20)\d\d)(?=\s?(?:{_YEARLY}))", lambda m, t: digits(m.group(1))),
+    rule(rf"(?<!\d)((?:19|20)\d\d)(?=\s?(?:{_YEARLY}))", lambda m, t: digits(m.group(1)), near="12"),
     rule(rf"(?<![\dA-Za-z一-鿿)）])([-−+])({NUMBER})", lambda m, t: signed(m.group(1), m.group(2)), near="-−+"),
     rule(rf"(?<=[是为达到于约至了在降升跌涨])([-−])({NUMBER})", lambda m, t: signed(m.group(1), m.group(2)), near="-−"),
-    rule(rf"(?<![\d.、])([1-9])、([1-9])(?=个?(?:{'|'.join(COUNTED)}))(?!、)", _pair),
-    rule(r"(?<![\d.A-Za-z])(\d+)(?:st|nd|rd|th)(?![A-Za-z])", _numbered),
+    rule(rf"(?<![\d.、])([1-9])、([1-9])(?=个?(?:{'|'.join(COUNTED)}))(?!、)", _pair, near="、"),
+    rule(r"(?<![\d.A-Za-z])(\d+)(?:st|nd|rd|th)(?![A-Za-z])", _numbered, near="sndrthN№"),
     rule(r"(?<=\d)([wk])(?![A-Za-z\d])", _thousands, near="wk"),
     rule(NUMBER, _number),
     rule(r"(?<=[零一二三四五六七八九十百千])°", lambda m, t: "度", near="°"),

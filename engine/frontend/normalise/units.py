@@ -138,6 +138,9 @@ def _times(match: re.Match[str], mapped: Mapped) -> str:
     return "每" + {"h": "小时", "s": "秒"}.get(match.group(1), match.group(1))
 
 
+_FIRST = "".join({unit[0] for unit in UNITS})
+_DASHES = "-~～—–－−∼〜"
+
 RULES: list[Rule] = [
     rule(r"(?<![\dA-Za-z])(\d{1,2})W-?(\d{2})(?![\dA-Za-z])", lambda m, t: f"{number(m.group(1))}W{number(m.group(2))}", near="W"),
     rule(r"(?<=\d)#(?=[一-鿿])", lambda m, t: "号", near="#"),
@@ -147,15 +150,15 @@ RULES: list[Rule] = [
          rf"(?:{RANGE}(?P<sign2>[-−+])?(?P<high>{NUMBER}))?(?P<end>[%％‰‱])", _percent, near="%％‰‱"),
     rule(r"(\d+(?:\.\d+)?)°\s?(\d+(?:\.\d+)?)[′'’分]\s?(?:(\d+(?:\.\d+)?)[″\"”秒])?", _degrees, near="°"),
     rule(rf"(?<![\d.A-Za-z])(?P<sign>[-−])?(?P<low>{NUMBER})\s?(?P<unit>{_UNIT}){RANGE}(?P<sign2>[-−])?(?P<high>{NUMBER})\s?(?P<unit2>{_UNIT}){_NEXT}",
-         _both),
+         _both, near=_FIRST),
     rule(rf"(?<![\d.])(?<![A-Za-z])(?P<sign>(?<![\dA-Za-z])[-−])?(?P<low>{NUMBER})(?:{RANGE}(?P<sign2>[-−])?(?P<high>{NUMBER}))?"
-         rf"\s?(?P<unit>{_UNIT})(?:/(?P<per>{_alternatives(PER)}))?{_NEXT}", _quantity),
+         rf"\s?(?P<unit>{_UNIT})(?:/(?P<per>{_alternatives(PER)}))?{_NEXT}", _quantity, near=_FIRST),
     rule(rf"(?<=[0-9一-鿿])/({'|'.join(['h', 's'])})(?![A-Za-z])", _times, near="/"),
     rule(rf"(?<![\d.A-Za-z-])(\d+(?:\.\d+)?\s?(?:公里|千米|米|厘米|毫米|公斤|千克|克|吨|斤|元|块|万|亿|天|小时|分钟|秒|岁|度|层|楼|次|人|个|年|月|日|号|点|分|时)){RANGE}(?=\d)",
-         _chinese_range),
+         _chinese_range, near=_DASHES),
     rule(rf"(?<![\d.A-Za-z/-])(?P<sign>(?<![\dA-Za-z])[-−])?(?P<low>{NUMBER}){RANGE}(?P<sign2>[-−])?(?P<high>{NUMBER})(?![\d.]*\d|[-~/:A-Za-z=+×*÷])",
-         _range),
-    rule(rf"(?<![\dA-Za-z.])[-−]({NUMBER})(?=度|摄氏度)", _below),
+         _range, near=_DASHES),
+    rule(rf"(?<![\dA-Za-z.])[-−]({NUMBER})(?=度|摄氏度)", _below, near="-−"),
 ]  # fmt: skip
 
 __all__ = ["RULES", "UNITS", "cardinal"]

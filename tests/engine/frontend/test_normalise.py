@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from utterd.engine.frontend import chinese_numbers
 from utterd.engine.frontend.english import numbers as english_numbers
 from utterd.engine.frontend.mapped import Mapped
 from utterd.engine.frontend.normalise import RULES, normalise
+from utterd.engine.frontend.normalise.rule import apply
 
 from .conftest import CASES, cases
 
@@ -87,6 +89,25 @@ def test_any_mixture_of_signs_is_read(text):
     assert len(said.text) == len(said.starts) == len(said.ends)
     assert said.starts == sorted(said.starts)
     assert all(a <= b <= len(text) for a, b in zip(said.starts, said.ends, strict=True))
+
+
+EVERYWHERE = [replace(rule, near=frozenset()) for rule in RULES]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_near_never_hides_a_rule(name):
+    for written, _ in cases(name):
+        mapped = Mapped.of(written)
+        assert apply(mapped, RULES) == apply(mapped, EVERYWHERE)
+
+
+@given(
+    st.text(
+        alphabet="0123456789.,:-/~%+=x℃年月日点分元$¥kmgGPT号楼第ABCVLR#@拨打电话尾至", max_size=16
+    )
+)
+def test_near_never_hides_a_rule_in_any_text(text):
+    assert apply(Mapped.of(text), RULES) == apply(Mapped.of(text), EVERYWHERE)
 
 
 def test_no_rule_matches_nothing():
