@@ -170,10 +170,7 @@ def _parser() -> argparse.ArgumentParser:
 
     http = command("http", _http, "offer OpenAI's speech API over HTTP, as a client of the daemon")
     http.add_argument(
-        "--listen",
-        default="127.0.0.1:8317",
-        metavar="ADDRESS:PORT",
-        help="default: 127.0.0.1:8317, for programs of this machine",
+        "--listen", default="127.0.0.1:8317", metavar="ADDRESS:PORT", help="default: 127.0.0.1:8317"
     )
     http.add_argument(
         "--token-file", type=Path, metavar="FILE", help="bearer token; needed off loopback"
