@@ -82,6 +82,7 @@ class Fit:
         self._step = 0
         self._seconds = 0.0
         self._best = float("inf")
+        self._validated = 0
         self._curve: list[dict[str, float]] = []
         self._corpus = dataset.Corpus(arguments.corpus)
         self._anneal: tuple[int, int] | None = None
@@ -129,8 +130,11 @@ class Fit:
         """Validate the averaged weights, keep them if they are the best so far, and save all."""
         network = self._average.module
         network.eval()
+        items = self._corpus.validation[:_VALIDATED]
+        if len(items) != self._validated:  # a growing corpus: no longer the same measure
+            self._best, self._validated = float("inf"), len(items)
         with torch.no_grad():
-            validated = self._task.validate(network, self._corpus.validation[:_VALIDATED])
+            validated = self._task.validate(network, items)
         row = {
             "step": float(self._step),
             "hours": round(self._seconds / 3600, 4),
@@ -158,6 +162,7 @@ class Fit:
             "step": self._step,
             "seconds": self._seconds,
             "best": self._best,
+            "validated": self._validated,
             "curve": self._curve,
             "anneal": self._anneal,
         }
@@ -181,8 +186,9 @@ class Fit:
         self._step = content["step"]
         self._seconds = content["seconds"]
         self._best = content["best"]
+        self._validated = content["validated"]
         self._curve = content["curve"]
-        self._anneal = content.get("anneal")
+        self._anneal = content["anneal"]
 
     def _write_curve(self) -> None:
         stem = self._path.stem
