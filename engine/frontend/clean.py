@@ -62,7 +62,7 @@ def clean(mapped: Mapped) -> tuple[Mapped, list[Skipped]]:
             end += 1
         last = end
         # 々 stands for the character before it.
-        new = text[i - 1] if text[i] == "々" and i else _form(text[i:end])
+        new = _form(text[i - 1] if text[i] == "々" and i else text[i:end])
         if new is None:
             start, stop = mapped.span(i, end)
             skipped.append(Skipped(start, stop, text[i:end], "cannot be spoken"))

@@ -34,6 +34,12 @@ def test_what_has_no_sound_is_reported(odd):
     assert [(s.start, s.end, s.text) for s in skipped] == [(11, 12, odd)]
 
 
+def test_what_has_no_sound_is_not_repeated():
+    mapped, skipped = clean(Mapped.of("\ud800々"))
+    assert mapped.text == "  "
+    assert [(s.start, s.end) for s in skipped] == [(0, 1), (1, 2)]
+
+
 @pytest.mark.parametrize(
     ("traditional", "simplified"),
     [
