@@ -5,7 +5,6 @@ text, the range of the original it stands for, and the reading that an earlier s
 (inline pinyin, SSML, digits of a telephone number).
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -98,8 +97,3 @@ def join(parts: Iterable[Mapped]) -> Mapped:
         starts += part.starts
         ends += part.ends
     return Mapped("".join(texts), starts, ends, readings)
-
-
-def index_at(starts: Sequence[int], position: int) -> int:
-    """Return the index of the character that covers `position` of the original."""
-    return max(0, bisect_right(starts, position) - 1)

@@ -268,20 +268,6 @@ def case_memory_is_preferred_on_a_node() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def case_real_time_is_granted_and_read_back() -> None:
-    """SCHED_FIFO with reset-on-fork, locked memory, affinity: granted to root, and told so."""
-    child = os.fork()
-    if child == 0:
-        grants = [
-            realtime.set_fifo(10),
-            realtime.lock_memory(),
-            realtime.set_affinity(0, frozenset({2})),
-            realtime.hold_wake_up(20)[0],
-        ]
-        os._exit(0 if all(grant.granted for grant in grants) else 1)
-    assert os.waitpid(child, 0)[1] == 0
-
-
 def case_the_command_line() -> None:
     """The commands as typed, with their exit codes and JSON."""
     with untouched():

@@ -79,10 +79,6 @@ def _decade(match: re.Match[str], mapped: Mapped) -> str:
     return f"{digits(century + decade)}年代" if century else f"{cardinal(decade)}年代"
 
 
-def _born(match: re.Match[str], mapped: Mapped) -> str:
-    return digits(match.group(1))
-
-
 def _to(match: re.Match[str], mapped: Mapped) -> str:
     return "到"
 
