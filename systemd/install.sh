@@ -38,7 +38,7 @@ install_program() {
     # From a copy: building in a working tree would pick up whatever an earlier build left.
     copy=$(mktemp -d)
     trap 'rm -rf "$copy"' EXIT
-    for name in pyproject.toml README.md LICENSE audio daemon engine sysconfig; do
+    for name in pyproject.toml README.md LICENSE NOTICE audio daemon engine sysconfig; do
         cp -R "$source/$name" "$copy/"
     done
     $PIP --python "$root/lib/utterd/bin/python" install --quiet --no-warn-script-location \
@@ -68,6 +68,7 @@ install_units() {
     mkdir -p "$doc/examples"
     filled "$source/README.md" "$doc/README.md"
     filled "$source/LICENSE" "$doc/LICENSE"
+    filled "$source/NOTICE" "$doc/NOTICE"
     filled "$source/sysconfig/README.md" "$doc/tuning.md"
     filled "$here/README.md" "$doc/service.md"
     for file in "$here"/examples/*; do

@@ -1,7 +1,8 @@
 """Make the compact data files of the front end from their sources (development only).
 
 `python -m utterd.engine.frontend.build_data --misaki WHEEL --g2pm WHEEL` reads the wheels as
-archives; pypinyin must be installed. Origin and licence of each file: `data/SOURCES.md`.
+archives; pypinyin comes with the extra `frontend-data`. Origin and licence of each file:
+`data/SOURCES.md`.
 """
 
 import argparse
