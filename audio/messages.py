@@ -22,8 +22,6 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
     """Where the `wav` sink writes."""
     rate: int = 0
     """Rate of the sink in Hz; 0 means the device's own (48000 for `wav` and `null`)."""
-    channels: int = 0
-    """Channels to open; 0 means two where the device has two, else one."""
     period_ms: float = 10.0
     ramp_ms: float = 5.0
     """Length of the ramps at fences, pauses and the edges of gaps."""
@@ -141,9 +139,6 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
 
     rss_bytes: int
     underruns: int
-    callback_age_ms: float
-    """Age of the last callback; the daemon kills a player whose callbacks have stopped."""
-    open: bool
     ns: int
 
 

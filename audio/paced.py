@@ -16,6 +16,7 @@ DEFAULT_RATE = 48_000
 _FIRST_PERIOD_SECONDS = 5.0
 _HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
 _SAMPLE_BYTES = 2
+_CHANNELS = 2
 
 
 class PacedSink:
@@ -23,7 +24,7 @@ class PacedSink:
 
     Args:
         core: The audio thread's data.
-        configure: `rate` (0 is 48000), `channels` (0 is 2), `period_ms`, `ramp_ms`, `speed`.
+        configure: `rate` (0 is 48000), `period_ms`, `ramp_ms`, `speed`.
     """
 
     def __init__(self, core: Core, configure: Configure) -> None:
@@ -31,7 +32,6 @@ class PacedSink:
         self._core = core
         self._configure = configure
         self._rate = configure.rate or DEFAULT_RATE
-        self._channels = configure.channels or 2
 
     def open(self) -> Format:
         """Start the thread."""
@@ -43,7 +43,7 @@ class PacedSink:
         speed = self._configure.speed
         self._core.configure(
             rate=self._rate,
-            channels=self._channels,
+            channels=_CHANNELS,
             period_frames=period_frames,
             ramp_ms=self._configure.ramp_ms,
             lead_ms=lead_ms(speed),
@@ -56,7 +56,7 @@ class PacedSink:
         if not takes_sound(self._core, 1, _FIRST_PERIOD_SECONDS):
             self.close()
             raise SinkError("stalled", f"the thread of the sink {self.name} does not run")
-        return Format(name, self._rate, self._channels, period_frames, period_ms / speed, speed)
+        return Format(name, self._rate, _CHANNELS, period_frames, period_ms / speed, speed)
 
     def trouble(self) -> SinkError | None:
         """Nothing can go wrong."""
@@ -109,14 +109,14 @@ class WavSink(PacedSink):
             The number of frames before it.
         """
         found = os.pread(fd, _HEADER.size, 0)
-        frame_bytes = self._channels * _SAMPLE_BYTES
+        frame_bytes = _CHANNELS * _SAMPLE_BYTES
         if not found:
             os.pwrite(fd, self._header(0), 0)
         elif len(found) < _HEADER.size or found[:4] + found[8:40] != self._format(found):
             raise SinkError(
                 "failed",
                 f"{self._path} is there and no 16-bit WAV file of {self._rate} Hz with "
-                f"{self._channels} channels: remove it or name another",
+                f"{_CHANNELS} channels: remove it or name another",
             )
         frames = struct.unpack_from("<I", found, 40)[0] // frame_bytes if found else 0
         end = _HEADER.size + frames * frame_bytes
@@ -129,7 +129,7 @@ class WavSink(PacedSink):
         return header[:4] + header[8:40] if found else b""
 
     def _header(self, data_bytes: int) -> bytes:
-        frame_bytes = self._channels * _SAMPLE_BYTES
+        frame_bytes = _CHANNELS * _SAMPLE_BYTES
         return _HEADER.pack(
             b"RIFF",
             _HEADER.size - 8 + data_bytes,
@@ -137,7 +137,7 @@ class WavSink(PacedSink):
             b"fmt ",
             16,
             1,
-            self._channels,
+            _CHANNELS,
             self._rate,
             self._rate * frame_bytes,
             frame_bytes,

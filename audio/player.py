@@ -211,15 +211,7 @@ class Player:
             self._channel.send(to_message(event))
 
     def _tell_alive(self) -> None:
-        self._channel.send(
-            Alive(
-                rss_bytes=_rss_bytes(),
-                underruns=self._core.underruns,
-                callback_age_ms=self._callback_age() * 1000,
-                open=self.state is State.RUNNING,
-                ns=time.monotonic_ns(),
-            )
-        )
+        self._channel.send(Alive(_rss_bytes(), self._core.underruns, time.monotonic_ns()))
 
     def _callback_age(self) -> float:
         """Seconds since the last callback, or since the sink was opened; 0 without one."""

@@ -32,7 +32,7 @@ class DeviceSink:
 
     Args:
         core: The audio thread's data.
-        configure: `device`, `rate`, `channels`, `period_ms`, `ramp_ms`.
+        configure: `device`, `rate`, `period_ms`, `ramp_ms`.
     """
 
     def __init__(self, core: _callback.Core, configure: Configure) -> None:
@@ -73,7 +73,7 @@ class DeviceSink:
 
     def _open_stream(self, device: Device, latency_ms: float) -> Format:
         sounddevice = load_portaudio()
-        channels = self._configure.channels or min(2, device.channels)
+        channels = min(2, device.channels)
         try:
             rate = self._choose_rate(sounddevice, device, channels)
             start = partial(self._start, sounddevice, device, channels, rate, latency_ms=latency_ms)
@@ -88,7 +88,12 @@ class DeviceSink:
             self.close()
             raise explain(device, error) from None
 
-    def _choose_rate(self, sounddevice: Any, device: Device, channels: int) -> int:  # noqa: ANN401
+    def _choose_rate(
+        self,
+        sounddevice: Any,  # noqa: ANN401 - it has no types
+        device: Device,
+        channels: int,
+    ) -> int:
         for rate in (self._configure.rate, _PREFERRED_RATE):
             if rate:
                 try:
@@ -104,7 +109,7 @@ class DeviceSink:
 
     def _start(
         self,
-        sounddevice: Any,  # noqa: ANN401
+        sounddevice: Any,  # noqa: ANN401 - it has no types
         device: Device,
         channels: int,
         rate: int,

@@ -198,19 +198,8 @@ class Ring:
         """Bytes that can be written."""
         return self.capacity - self.used
 
-    def fill_ms(self, sample_rate: int) -> float:
-        """How much sound waits in the ring, in ms.
-
-        Args:
-            sample_rate: Rate of what waits, in Hz.
-        """
-        whole, rest = divmod(self.used, _LARGEST_RECORD)
-        frames = whole * RECORD_FRAMES + max(0, rest - RECORD_HEADER_BYTES) // 4
-        played = max(0, self.played - self.tail - RECORD_HEADER_BYTES) // 4
-        return max(0, frames - played) * 1000.0 / sample_rate
-
     def advance(self, tail: int, played: int) -> None:
-        """Give records back to the writer (player only).
+        """Give records back to the writer, as the audio thread does: for readers without a core.
 
         Args:
             tail: Index behind the last record that is done.

@@ -131,16 +131,6 @@ def test_a_new_reader_begins_where_sound_stopped(ring: Ring, wake: int) -> None:
     assert [(r.position, len(r.samples)) for r in drain(Reader(ring))] == [(4100, 900)]
 
 
-def test_fill_counts_what_was_not_played(ring: Ring, wake: int) -> None:
-    assert ring.fill_ms(24000) == 0
-    Writer(ring, wake).write(1, 0, ramp(0, 2 * RECORD_FRAMES), 24000)
-    assert ring.fill_ms(24000) == pytest.approx(2 * RECORD_FRAMES / 24)
-    first = Reader(ring).read()
-    assert first is not None
-    ring.advance(first.end, first.end + RECORD_HEADER_BYTES + 4 * 48)
-    assert ring.fill_ms(24000) == pytest.approx((RECORD_FRAMES - 48) / 24)
-
-
 def test_settings_are_shared(ring: Ring) -> None:
     other = Ring.attach(os.dup(ring.fd))
     ring.gain, ring.paused, ring.fence = 0.25, True, 9

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 VOICE_RATE = 24_000
+AHEAD_BYTES = 4 * VOICE_RATE * 300 // 1000
+"""300 ms of sound in the ring."""
 AUDIBLE = 10 ** (-50 / 20)
 PERIODS_MS = (2.5, 5.0, 10.0)
 
@@ -223,7 +225,7 @@ def play_on(server: SoundServer, period_ms: float, seconds: float) -> dict[str, 
     with server.capture() as recorder:
         running.writer.write(1, 0, piece, VOICE_RATE)
         for number in range(1, pieces + 1):
-            while running.ring.fill_ms(VOICE_RATE) > 300:
+            while running.ring.used > AHEAD_BYTES:
                 running.listen(0.05)
                 if running.gone:
                     raise RuntimeError(f"the player has ended: {running.messages[-3:]}")
