@@ -12,6 +12,7 @@ from typing import Any
 
 from utterd.daemon.client import Client
 from utterd.daemon.config import Config, ConfigError
+from utterd.daemon.events import TERMINAL
 
 SENTENCES = (
     "好的",
@@ -26,8 +27,6 @@ SENTENCES = (
     "请打开 CarPlay,然后连接我的 iPhone",
 )
 """Short and long, Chinese, English and mixed."""
-
-TERMINAL = frozenset({"ended", "cancelled", "failed", "dropped"})
 
 
 def bench(options: argparse.Namespace, config: Config) -> int:

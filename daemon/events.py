@@ -130,6 +130,10 @@ class Terminal(Event, frozen=True):
     """The last event of an utterance."""
 
 
+TERMINAL = ("ended", "cancelled", "failed", "dropped")
+"""Their names."""
+
+
 class Ended(Terminal, tag="ended", frozen=True):
     """All of it was heard."""
 

@@ -80,7 +80,7 @@ async def _export(config: Config, service: Service) -> "Exporter | None":
     """Serve the metrics where the configuration says so; the library is not loaded elsewhere."""
     if not config.metrics.listen:
         return None
-    from utterd.daemon.prometheus import Exporter  # noqa: PLC0415
+    from utterd.daemon.prometheus import Exporter  # noqa: PLC0415 - see above
 
     exporter = Exporter(config.metrics.listen, lambda: health.measure(service))
     await exporter.open()

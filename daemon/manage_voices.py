@@ -25,8 +25,8 @@ def list_installed(options: argparse.Namespace, config: Config) -> int:
         mark = "*" if voice["default"] else " "
         print(
             f"{mark} {voice['name']:<20} {voice['kind']:<8} {voice['sample_rate']} Hz  "
-            f"{voice['licence']}  {', '.join(map(str, voice['languages']))}  "  # type: ignore[call-overload]
-            f"{len(voice['speakers'])} speakers (default {voice['default_speaker']})"  # type: ignore[arg-type]
+            f"{voice['licence']}  {', '.join(voice['languages'])}  "
+            f"{len(voice['speakers'])} speakers (default {voice['default_speaker']})"
         )
     return 0
 

@@ -15,8 +15,6 @@ RECENT_NS = 60_000_000_000
 """What is recent is younger."""
 RECENT_KEPT = 256
 """Durations of a stage that are kept one by one."""
-ENDS = ("ended", "cancelled", "failed", "dropped")
-"""The terminal events."""
 
 
 class Histogram:
@@ -64,7 +62,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.events: Counter[str] = Counter()
-        self.ends: dict[str, Counter[str]] = {name: Counter() for name in ENDS}
+        self.ends: dict[str, Counter[str]] = {name: Counter() for name in events.TERMINAL}
         """Terminal events by name and reason (or code; "" for `ended`)."""
         self.stages: dict[str, Histogram] = {}
         self.worker_overhead = Histogram()

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 
 from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config
+from utterd.daemon.events import TERMINAL
 from utterd.daemon.utterance import STAGES
 
-TERMINAL = frozenset({"ended", "cancelled", "failed", "dropped"})
 START_TIMEOUT_S = 180.0
 BLANK = " \t\r\n\v\f\ufeff"
 """Around a text; a file may begin with a byte order mark."""
@@ -204,8 +204,8 @@ def _serve_options(options: argparse.Namespace, config: Config) -> list[str]:
 
 def _no_device() -> str:
     """Why nothing can be played; empty if something can."""
-    from utterd.audio.devices import list_devices  # noqa: PLC0415  starts PortAudio
-    from utterd.audio.sink import SinkError  # noqa: PLC0415
+    from utterd.audio.devices import list_devices  # noqa: PLC0415 - loads numpy, for few calls
+    from utterd.audio.sink import SinkError  # noqa: PLC0415 - the same
 
     try:
         return "" if list_devices() else "there is no sound device"

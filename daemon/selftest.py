@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config
+from utterd.daemon.events import TERMINAL
 
 CHIRP = "chirp.flac"
 ALIKE = 0.3
@@ -69,7 +70,7 @@ def _play(client: Client) -> dict[str, Any]:
     """The terminal event of the chirp."""
     client.call("play_sound", sound=CHIRP, id="chirp", priority="important", ttl_ms=5000)
     for event in client.events(timeout_s=10.0):
-        if event["id"] == "chirp" and event["event"] in ("ended", "cancelled", "failed", "dropped"):
+        if event["id"] == "chirp" and event["event"] in TERMINAL:
             return event
     raise DaemonError("internal", "the chirp neither ended nor failed within 10 s")
 

@@ -1,6 +1,7 @@
 """Which voice speaks: installed packages, their speakers, and the choice by name or quality."""
 
 from pathlib import Path
+from typing import Any
 
 from utterd.daemon.config import Engine
 from utterd.daemon.protocol import ProtocolError, Speech
@@ -84,7 +85,7 @@ class Voices:
             )
         return name, speaker
 
-    def describe(self) -> list[dict[str, object]]:
+    def describe(self) -> list[dict[str, Any]]:
         """As the `voices` command shows them."""
         default = self.default().partition("/")[0]
         return [
