@@ -64,12 +64,16 @@ def _say_one(client: Client, text: str, options: argparse.Namespace, config: Con
 
 def _follow(client: Client, id_: str, options: argparse.Namespace) -> bool:
     """Wait for the terminal event of an utterance."""
+    lost = ""
     while True:
         for event in client.events(timeout_s=2.0):
             if options.json and event["id"] in (id_, ""):
                 print(json.dumps(event, ensure_ascii=False), flush=True)
-            elif event["event"] == "device_lost":
-                print(f"utterd: {event['message']}", file=sys.stderr)
+            elif event["event"] == "device_lost" and event["message"] != lost:
+                lost = event["message"]  # told anew with every try of the player
+                print(f"utterd: {lost}; waiting for it, Ctrl-C gives up", file=sys.stderr)
+            elif event["event"] == "device_back":
+                lost = ""
             elif event["event"] == "skipped" and event["id"] == id_:
                 print(f"utterd: not spoken: {event['text']!r} ({event['reason']})", file=sys.stderr)
             if event["id"] == id_ and event["event"] in TERMINAL:

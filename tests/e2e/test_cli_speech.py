@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.daemon_process import listening
+from tests.daemon_process import DaemonProcess, listening
 from tests.e2e.command import LONG, PATIENCE_S, at, complaint, done, finish, held, run, spawn
 from utterd.daemon.utterance import STAGES
 
@@ -62,6 +62,28 @@ def test_stages_are_a_table_that_only_grows(quiet_daemon):
     times = [float(row[1]) for row in rows]
     assert times[0] == 0.0
     assert times == sorted(times)
+
+
+def test_a_device_that_stays_away_is_told_once(tmp_path, voices_dir):
+    daemon = DaemonProcess(
+        tmp_path / "run", voices_dir, *("--voice", "joe-us", "--device", "no such device")
+    )
+    try:
+        with listening(daemon) as listener:
+            process = spawn("say", *at(daemon), "Nobody hears this.")
+            accepted = lambda: any(e["event"] == "accepted" for e in listener.events)  # noqa: E731
+            daemon.wait_until(accepted, PATIENCE_S, "the utterance")
+            before = sum(e["event"] == "device_lost" for e in listener.events)
+            tries = lambda: sum(e["event"] == "device_lost" for e in listener.events)  # noqa: E731
+            daemon.wait_until(lambda: tries() >= before + 3, PATIENCE_S, "three more tries")
+            process.send_signal(signal.SIGINT)
+            result = finish(process)
+    finally:
+        daemon.stop()
+    (line,) = result.stderr.splitlines()
+    assert "no such device" in line
+    assert "Ctrl-C" in line
+    assert result.returncode == 130
 
 
 def test_no_wait_returns_when_it_is_accepted(quiet_daemon):
