@@ -65,5 +65,5 @@ def _bar(step: str, fraction: float) -> None:
         filled = int(fraction * 30)
         bar = "#" * filled + "-" * (30 - filled)
         print(f"\r{step:<32.32} [{bar}] {fraction:4.0%}", end="", file=sys.stderr, flush=True)
-    elif fraction in (0.0, 1.0):
-        print(f"{step}: {'begins' if fraction == 0 else 'done'}", file=sys.stderr, flush=True)
+    elif fraction == 0.0:
+        print(step, file=sys.stderr, flush=True)
