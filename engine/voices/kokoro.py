@@ -7,11 +7,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from utterd.engine.frontend.contract import Segment, Skipped
+from utterd.engine.frontend.contract import Segment
 from utterd.engine.runtimes.contract import Abandon, Runtime
 from utterd.engine.voices import shape
 from utterd.engine.voices.contract import Control, Controls, Timing
 from utterd.engine.voices.kokoro_symbols import LONGEST, PAD
+from utterd.engine.voices.numbered import numbered
 from utterd.engine.voices.package import VoiceError, VoicePackage
 from utterd.engine.voices.whole import WholeSpeech
 
@@ -53,18 +54,7 @@ class Kokoro:
 
     def speak(self, segment: Segment, controls: Controls, abandon: Abandon) -> WholeSpeech:
         """Synthesise a segment; see `Voice.speak`."""
-        tokens: list[int] = []
-        place: list[int] = []  # of every phoneme of the segment, among the tokens
-        skipped: list[Skipped] = []
-        for phoneme in segment.phonemes:
-            place.append(len(tokens))
-            if (number := self._symbols.get(phoneme.symbol)) is not None:
-                tokens.append(number)
-            else:
-                skipped.append(
-                    Skipped(phoneme.start, phoneme.end, phoneme.symbol, f"no sound in {self.name}")
-                )
-        place.append(len(tokens))
+        tokens, place, skipped = numbered(segment.phonemes, self._symbols, self.name)
         pieces: list[NDArray[np.float32]] = []
         begins: list[int] = []
         length = 0
@@ -80,7 +70,7 @@ class Kokoro:
             marks=tuple(begins[place[mark.first]] for mark in segment.marks),
             samples=len(samples),
         )
-        return WholeSpeech(timing, time.monotonic_ns(), tuple(skipped), samples, self.sample_rate)
+        return WholeSpeech(timing, time.monotonic_ns(), skipped, samples, self.sample_rate)
 
     def close(self) -> None:
         """Free the runtime."""

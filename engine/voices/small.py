@@ -16,6 +16,7 @@ from utterd.engine.frontend.contract import Segment, Skipped
 from utterd.engine.runtimes.contract import Abandon, Runtime
 from utterd.engine.voices import shape, small_frames
 from utterd.engine.voices.contract import Control, Controls, Timing
+from utterd.engine.voices.numbered import numbered
 from utterd.engine.voices.package import VoiceError, VoicePackage
 from utterd.engine.voices.small_frames import HOP
 from utterd.engine.voices.small_stream import Decoder, Stream
@@ -75,33 +76,22 @@ class Small:
 
         Its first chunk is decoded here: where its sound begins settles where the words stand.
         """
-        tokens = [PAD]
-        place: list[int] = []  # of every phoneme of the segment, among the tokens
-        skipped: list[Skipped] = []
-        for phoneme in segment.phonemes:
-            place.append(len(tokens))
-            if (number := self._symbols.get(phoneme.symbol)) is not None:
-                tokens.append(number)
-            else:
-                skipped.append(
-                    Skipped(phoneme.start, phoneme.end, phoneme.symbol, f"no sound in {self.name}")
-                )
-        place.append(len(tokens))
-        tokens.append(PAD)
-        if len(tokens) == 2:
+        tokens, place, skipped = numbered(segment.phonemes, self._symbols, self.name)
+        if not tokens:
             nothing = Timing((0,) * len(segment.words), (0,) * len(segment.marks), 0)
-            return SmallSpeech(nothing, time.monotonic_ns(), tuple(skipped), None, [], 0)
-        hidden, ends, frames = self._encoded(tokens, controls)
+            return SmallSpeech(nothing, time.monotonic_ns(), skipped, None, [], 0)
+        hidden, ends, frames = self._encoded([PAD, *tokens, PAD], controls)
         encoded_ns = time.monotonic_ns()
         stream = Stream(self._decoder, hidden, frames, abandon)
         head, samples = _first_sound(stream)
-        begins = np.maximum(np.concatenate(([0], ends)) * HOP - head, 0)
+        # The PAD in front is the first of them: where it ends, the first phoneme begins.
+        begins = np.maximum(ends * HOP - head, 0)
         timing = Timing(
             words=tuple(int(begins[place[word.first]]) for word in segment.words),
             marks=tuple(int(begins[place[mark.first]]) for mark in segment.marks),
             samples=stream.total * HOP - head,
         )
-        return SmallSpeech(timing, encoded_ns, tuple(skipped), stream, samples, head)
+        return SmallSpeech(timing, encoded_ns, skipped, stream, samples, head)
 
     def close(self) -> None:
         """Free the runtime."""
