@@ -63,7 +63,7 @@ _IDIOMS = frozenset(["一五一十", "一一", "说一不二", "数一数二", "
 def apply(text: str, units: Sequence[Unit], tokens: Sequence[Token]) -> list[str]:
     """Return the spoken form of each syllable of a sentence."""
     spoken = [unit.pinyin for unit in units]
-    words = _word_of(len(text), tokens)
+    words = _word_of(tokens)
     for i, unit in enumerate(units):
         if unit.text == "一" and unit.pinyin == "yi1":
             spoken[i] = _yi(text, units, i, words, tokens)
@@ -71,11 +71,11 @@ def apply(text: str, units: Sequence[Unit], tokens: Sequence[Token]) -> list[str
             spoken[i] = _bu(units, i, words, tokens)
     _light(text, units, spoken)
     _repeat(units, spoken)
-    _third_tones(text, units, spoken, words)
+    _third_tones(units, spoken, words)
     return spoken
 
 
-def _word_of(length: int, tokens: Sequence[Token]) -> list[int]:
+def _word_of(tokens: Sequence[Token]) -> list[int]:
     index: list[int] = []
     for n, token in enumerate(tokens):
         index += [n] * (token.end - token.start)
@@ -349,7 +349,7 @@ _DOUBLED = frozenset(
 )
 
 
-def _third_tones(text: str, units: Sequence[Unit], spoken: list[str], words: Sequence[int]) -> None:
+def _third_tones(units: Sequence[Unit], spoken: list[str], words: Sequence[int]) -> None:
     """Inside words first, then from left to right across them."""
     n = len(units)
     at = 0

@@ -123,7 +123,7 @@ def split(
     for start, end in joined:
         size = total[end] - total[start]
         if size > BREATH:
-            places = _places(text, start, end, total, tokens)
+            places = _places(text, start, end, tokens)
             bounds = [start, *_balanced(places, start, end, total), end]
         else:
             bounds = [start, end]
@@ -171,9 +171,7 @@ def _join(
     return out
 
 
-def _places(
-    text: str, start: int, end: int, total: Sequence[int], tokens: Sequence[Token]
-) -> list[tuple[int, float]]:
+def _places(text: str, start: int, end: int, tokens: Sequence[Token]) -> list[tuple[int, float]]:
     """Return where a long clause may be cut, and how badly: between words, outside brackets."""
     found = []
     depth = 0

@@ -27,15 +27,9 @@ class Piece:
 class TextStream:
     """Collects text; what it hands out, put together, is what was put in."""
 
-    def __init__(self, *, max_length: int = MAX_LENGTH) -> None:
+    def __init__(self) -> None:
         self._buffer = ""
         self._offset = 0
-        self._max = max_length
-
-    @property
-    def waiting(self) -> int:
-        """Characters that were pushed and not handed out."""
-        return len(self._buffer)
 
     def push(self, piece: str) -> list[Piece]:
         """Add text and return what can be read now."""
@@ -45,11 +39,11 @@ class TextStream:
         for end, hard in ends(self._buffer, final=False):
             if end - at < MIN_LENGTH and not hard:
                 continue
-            if _inside(self._buffer[at:end]) and end - at < self._max:
+            if _inside(self._buffer[at:end]) and end - at < MAX_LENGTH:
                 continue
             at = self._emit(ready, at, end)
-        while len(self._buffer) - at > self._max:
-            at = self._emit(ready, at, at + _cut(self._buffer[at : at + self._max]))
+        while len(self._buffer) - at > MAX_LENGTH:
+            at = self._emit(ready, at, at + _cut(self._buffer[at : at + MAX_LENGTH]))
         self._buffer = self._buffer[at:]
         return ready
 
