@@ -8,6 +8,11 @@ from utterd.engine.frontend import contract as text
 from utterd.engine.outlets import Outlet
 from utterd.engine.voices.contract import Speech
 
+_REPORT_BYTES = 96 * 1024
+"""Of what was skipped, in one message: half of what a packet takes."""
+_SKIPPED_BYTES = 64
+"""Of one place, at most, besides its text."""
+
 
 class State(Enum):
     """Of a generation."""
@@ -47,9 +52,28 @@ class Generation:
     """Not yet reported."""
 
     def take_skipped(self) -> list[messages.Skipped]:
-        """What to report with the next segment; each piece of text is reported once."""
+        """What to report with the next segment; each piece of text is reported once.
+
+        Neighbours are one. What would not fit into a message is reported as one, without its text.
+        """
         taken, self.skipped = self.skipped, []
-        return [messages.Skipped(s.start, s.end, s.text, s.reason) for s in taken]
+        reported: list[messages.Skipped] = []
+        size = 0
+        for number, one in enumerate(taken):
+            before = reported[-1] if reported else None
+            joins = before and before.end == one.start and before.reason == one.reason
+            size += 4 * len(one.text) + (0 if joins else _SKIPPED_BYTES)
+            if size > _REPORT_BYTES:
+                rest = taken[number:]
+                start, end = min(s.start for s in rest), max(s.end for s in rest)
+                reported.append(messages.Skipped(start, end, "", f"{len(rest)} more places"))
+                break
+            if before and joins:
+                text = before.text + one.text
+                reported[-1] = messages.Skipped(before.start, one.end, text, one.reason)
+            else:
+                reported.append(messages.Skipped(one.start, one.end, one.text, one.reason))
+        return reported
 
     def end(self, state: State) -> None:
         """Go over to a final state.

@@ -191,6 +191,7 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
     progress: int
     """Grows with every chunk and every message; stands still when the worker hangs or idles."""
     busy: bool
+    """It works on something, and does not just wait for room in the ring."""
     ns: int
 
 

@@ -36,6 +36,8 @@ class RingOutlet:
 
     def __init__(self, ring: Ring, wake_fd: int, sample_rate: int) -> None:
         self.waited_ns = 0
+        self.waiting = False
+        """The ring is nearly full: how fast it goes on is the speaker's affair."""
         self._ring = ring
         self._writer = Writer(ring, wake_fd)
         self._sample_rate = sample_rate
@@ -51,7 +53,9 @@ class RingOutlet:
         if self._ring.free > 8 * samples.nbytes // 4 + 65_536:
             return self._writer.write(generation, position, samples, self._sample_rate, last=last)
         began, worked = time.monotonic_ns(), time.thread_time_ns()
+        self.waiting = True
         kept = self._writer.write(generation, position, samples, self._sample_rate, last=last)
+        self.waiting = False
         self.waited_ns += time.monotonic_ns() - began - (time.thread_time_ns() - worked)
         return kept
 

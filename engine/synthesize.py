@@ -121,8 +121,7 @@ class Synthesizer:
         return known
 
     def _speak(self, generation: Generation, piece: Say, stages: Stages) -> None:
-        if piece.speaker and piece.speaker not in self._voice.speakers:
-            raise BadRequestError(f"voice {self._voice.name} has no speaker {piece.speaker!r}")
+        self._check_speaker(piece.speaker)
         if piece.format == "sound":
             self._play(generation, piece, stages)
             return
@@ -150,6 +149,8 @@ class Synthesizer:
                 )
             except ValueError as error:
                 raise BadRequestError(f"the text can't be read: {error}") from None
+            for speaker in {segment.speaker for segment in analysis.segments}:
+                self._check_speaker(speaker)
             stages.phonemes = stages.phonemes or time.monotonic_ns()
             generation.skipped += [s for s in analysis.skipped if s.end > piece.begin]
             segments = [s for s in analysis.segments if s.end > piece.begin]
@@ -167,7 +168,7 @@ class Synthesizer:
     ) -> None:
         self._check(generation)
         rate = min(_FASTEST, max(_SLOWEST, piece.rate * segment.rate))
-        controls = Controls(rate, piece.pitch * segment.pitch, piece.speaker)
+        controls = Controls(rate, piece.pitch * segment.pitch, segment.speaker or piece.speaker)
         speech = self._voice.speak(segment, controls, lambda: self._is_dropped(generation))
         stages.encoded = stages.encoded or speech.encoded_ns
         pause = 0 if last else round(segment.pause_ms * self._voice.sample_rate / 1000 / rate)
@@ -248,6 +249,10 @@ class Synthesizer:
                 self._send(messages.Abandoned(number, samples))
             case _:
                 self._send(messages.Failed(number, code, why, samples))
+
+    def _check_speaker(self, speaker: str) -> None:
+        if speaker and speaker not in self._voice.speakers:
+            raise BadRequestError(f"voice {self._voice.name} has no speaker {speaker!r}")
 
     def _is_dropped(self, generation: Generation) -> bool:
         return generation.outlet.is_dropped(generation.number)

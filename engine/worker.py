@@ -64,6 +64,7 @@ class Worker:
         self._wake_fd = wake_fd
         self._queue: queue.SimpleQueue[tuple[Say, int]] = queue.SimpleQueue()
         self._outlet = DaemonOutlet(channel)
+        self._to_ring: RingOutlet | None = None
         self._progress = 0
         self._busy = False
 
@@ -134,8 +135,9 @@ class Worker:
         gc.collect()
         gc.freeze()
         self._channel.send(_ready(voice, loaded - began, time.monotonic_ns() - loaded, factor))
+        self._to_ring = RingOutlet(self._ring, self._wake_fd, voice.sample_rate)
         outlets: dict[Literal["ring", "daemon"], Outlet] = {
-            "ring": RingOutlet(self._ring, self._wake_fd, voice.sample_rate),
+            "ring": self._to_ring,
             "daemon": self._outlet,
         }
         return Synthesizer(voice, reader, outlets, self._channel.send, self._tick)
@@ -151,7 +153,9 @@ class Worker:
         self._progress += 1
 
     def _alive(self) -> Alive:
-        return Alive(_rss_bytes(), self._progress, self._busy, time.monotonic_ns())
+        waits = self._to_ring is not None and self._to_ring.waiting
+        busy = self._busy and not waits
+        return Alive(_rss_bytes(), self._progress, busy, time.monotonic_ns())
 
 
 def _ready(voice: Voice, load_ns: int, warm_ns: int, factor: float) -> Ready:

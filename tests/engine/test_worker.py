@@ -253,6 +253,58 @@ def test_an_unknown_speaker_fails_that_utterance_only(worker):
     assert isinstance(spoken(worker, HELLO)[3], Finished)
 
 
+def test_markup_chooses_the_speaker_of_a_segment(start, kokoro_dir):
+    worker = start(kokoro_dir, speaker="zf_xiaoxiao")
+    worker.ready()
+    by_markup = spoken(
+        worker, '<speak>一<voice name="zm_yunxi">你好</voice></speak>', format="ssml"
+    )
+    (other,) = [s for s in by_markup[1] if s.start > 8]
+    alone = spoken(worker, "你好", speaker="zm_yunxi")[2]
+    own = spoken(worker, "你好")[2]
+    heard = by_markup[2][other.position :]
+    assert len(heard) == len(alone)
+    np.testing.assert_allclose(heard, alone, atol=1e-3)
+    assert len(own) != len(alone) or not np.allclose(own, alone, atol=1e-2)
+
+
+def test_markup_with_an_unknown_speaker_says_nothing(worker):
+    text = '<speak>One. <voice name="../../joe">Two.</voice></speak>'
+    _, segments, samples, end = spoken(worker, text, format="ssml")
+    assert isinstance(end, Failed)
+    assert end.code == "bad_request"
+    assert "'../../joe'" in end.message
+    assert segments == []
+    assert len(samples) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["🙂" * 19_000, "🙂 🚗 " * 4_700, "<speak>" + "🙂a" * 9_000 + "</speak>"],
+)
+def test_however_much_is_skipped_its_report_fits_into_a_message(worker, text):
+    generation = new_generation(worker)
+    worker.say(generation, text, format="ssml" if text.startswith("<") else "plain")
+    (segment, *_) = [worker.until(Segment, Failed, generation=generation)]
+    assert isinstance(segment, Segment), segment
+    worker.ring.revoke(generation)
+    worker.end_of(generation)
+    assert segment.skipped[0].text.startswith("🙂")
+    assert segment.skipped[-1].end >= len(text.removesuffix("</speak>")) - 2
+
+
+def test_it_is_not_busy_while_it_waits_for_the_speaker(start, joe_dir):
+    worker = start(joe_dir, capacity_bytes=1 << 16)
+    worker.ready()
+    worker.say(1, LONG)
+    worker.until(FirstAudio, generation=1)
+    deadline = time.monotonic() + 60
+    while worker.until(Alive).busy:
+        assert time.monotonic() < deadline
+    worker.ring.revoke(1)
+    worker.end_of(1)
+
+
 def test_it_says_that_it_is_alive_while_it_speaks(worker):
     generation = new_generation(worker)
     began = len(worker.said)
