@@ -433,8 +433,8 @@ class Scheduler:
                 f"at most {self.max_characters} are spoken at once",
                 "text",
             )
-        if command.more and command.format == "ssml":
-            raise ProtocolError("bad_request", "SSML can't arrive in pieces", "more")
+        if command.more and command.format != "plain":
+            raise ProtocolError("bad_request", "only plain text can arrive in pieces", "more")
 
     def _free_id(self, client: str) -> str:
         while (client, f"u{self._order}") in self._known:
