@@ -129,8 +129,8 @@ class Server:
         A subscriber whose echo has come knows that its earlier subscriptions are in place.
         """
         while True:
-            (subscription,) = await _receive(publisher)
-            if subscription.startswith(b"\x01hello."):
+            subscription, *more = await _receive(publisher)
+            if subscription.startswith(b"\x01hello.") and not more:
                 _send(publisher, [subscription[1:], b"{}"])
 
     def _take(self, router: zmq.asyncio.Socket, frames: list[bytes]) -> None:

@@ -106,6 +106,29 @@ def test_text_with_nothing_to_say_ends_at_once_and_reports_it(quiet_daemon):
     assert skipped["text"] == "𪚥"
 
 
+def test_a_sound_in_pieces_is_refused(connection):
+    """Else a piece could name a file outside of the sound folder."""
+    frame = {"command": "speak", "text": "chirp.flac", "format": "sound", "more": True}
+    reply = ask(connection, json.dumps(frame).encode())
+    assert reply["error"]["code"] == "bad_request"
+    assert reply["error"]["field"] == "more"
+
+
+def test_rubbish_on_the_event_socket_keeps_no_subscriber_waiting(quiet_daemon):
+    context = zmq.Context()
+    socket = context.socket(zmq.XSUB)
+    socket.connect(quiet_daemon.config.events)
+    try:
+        for frames in ([b"\x01hello.a", b"b"], [b""], [b"rubbish"], [b"\x01hello.last"]):
+            socket.send_multipart(frames)
+        assert socket.poll(20_000)
+        assert socket.recv_multipart()[0] == b"hello.last"
+    finally:
+        context.destroy(linger=0)
+    with listening(quiet_daemon):
+        pass
+
+
 def test_plain_text_speaks_and_is_answered(quiet_daemon, connection):
     with listening(quiet_daemon) as listener:
         reply = ask(connection, b"Hello there.")
