@@ -231,10 +231,9 @@ class Commands:
     def _unload(self, command: protocol.Unload, _: Call) -> Reply:
         service = self._service
         voice, _speaker = service.voices.resolve(command.voice)
-        if service.scheduler.needs(voice) or service.desk.needs(voice):
+        if service.needs(voice):
             raise ProtocolError("unavailable", f"the voice {voice} has something to say", "voice")
-        service.workers.unload(voice)
-        service.scheduler.worker_unloaded(voice)
+        service.unload(voice)
         return {"ok": True, "voice": voice}
 
     def _set(self, command: protocol.Set, _: Call) -> Reply:

@@ -79,6 +79,7 @@ class Service:
         self._warm_waiters: dict[str, list[Callable[[str], None]]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._check_timer: asyncio.TimerHandle | None = None
+        self._checked_ns = self.began_ns
 
     def start(self) -> None:
         """Start the player and the default voice."""
@@ -132,6 +133,17 @@ class Service:
             then("")
         else:
             self._warm_waiters.setdefault(voice, []).append(then)
+
+    def needs(self, voice: str) -> bool:
+        """Whether a voice has anything to say, or samples to make, now or next."""
+        return self.scheduler.needs(voice) or self.desk.needs(voice)
+
+    def unload(self, voice: str) -> None:
+        """End the worker of a voice that has nothing to do; who waits for it to be warm is told."""
+        self.workers.unload(voice)
+        self.scheduler.worker_unloaded(voice)
+        for then in self._warm_waiters.pop(voice, []):
+            then(f"the voice {voice} was unloaded while it was being loaded")
 
     def carry_out(self) -> None:
         """Do what the scheduler and the desk have decided, and set the clock for what follows."""
@@ -341,6 +353,10 @@ class Service:
     def _check(self) -> None:
         if self._no_default:
             self._load_default()
-        self.player.check()
-        self.workers.check(self.scheduler.needs)
+        now_ns = time.monotonic_ns()
+        # A daemon that was stopped itself has not read yet what its children said meanwhile.
+        if now_ns - self._checked_ns < 2 * CHECK_S * 1e9:
+            self.player.check()
+            self.workers.check(self.needs)
+        self._checked_ns = now_ns
         self._check_timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)

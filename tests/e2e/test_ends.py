@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from tests.daemon_process import DaemonProcess, leftovers, listening
+from utterd.daemon.client import DaemonError
 
 LONG = "This is a rather long text. It has several sentences. " * 6
 
@@ -141,6 +143,74 @@ def test_a_frozen_player_is_killed_and_started_again(daemon):
         daemon.wait_until(
             lambda: any(e["event"] == "device_back" for e in listener.events), 15.0, "the device"
         )
+
+
+def test_a_frozen_daemon_does_not_blame_its_children(daemon):
+    with listening(daemon) as listener, daemon.client("frozen") as client:
+        children = {child.pid for child in daemon.children()}
+        client.call("speak", text=LONG, id="frozen")
+        listener.wait_for("frozen", "started")
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(5.0)
+        daemon.process.send_signal(signal.SIGCONT)
+        assert listener.wait_for("frozen")["event"] == "ended"
+        assert {child.pid for child in daemon.children()} == children
+        assert not [e for e in listener.events if e["event"] in ("device_lost", "degraded")]
+
+
+def test_a_worker_that_only_waits_for_the_device_is_left_alone(tmp_path, voices_dir):
+    settings = tmp_path / "utterd.toml"
+    settings.write_text("[engine]\nstall_timeout_s = 1.0\n")
+    daemon = DaemonProcess(
+        tmp_path / "run",
+        voices_dir,
+        *("--voice", "joe-us", "--device", "no such device", "--config", str(settings)),
+    )
+    try:
+        with listening(daemon) as listener, daemon.client("deaf") as client:
+            worker = daemon.child("utterd.engine.worker").pid
+            client.call("speak", text=LONG * 12, id="long")
+            time.sleep(10.0)  # the ring is full after two, and more than twice the time is over
+            assert not [e for e in listener.events if e["event"] in ("degraded", "failed")]
+            assert daemon.child("utterd.engine.worker").pid == worker
+            client.call("cancel", id="long")
+            assert listener.wait_for("long")["event"] == "cancelled"
+    finally:
+        daemon.stop()
+
+
+def test_a_large_worker_is_not_ended_while_it_makes_samples(tmp_path, voices_dir):
+    daemon = DaemonProcess(
+        tmp_path / "run",
+        voices_dir,
+        *("--voice", "joe-us"),
+        environment={"UTTERD_AUDIO_SINK": "null", "UTTERD_LIMITS_WORKER_RSS_MB": "1"},
+        wait=False,
+    )
+    try:
+        daemon.wait_until((daemon.run_dir / "control.sock").exists, 30.0, "the socket")
+        with daemon.client("samples") as client:
+            reply, _ = client.call_with_samples("synthesize", text=LONG * 4, timeout_s=120.0)
+        assert reply["samples"] > 22050 * 60
+    finally:
+        daemon.stop()
+
+
+def test_who_waits_for_a_voice_that_is_unloaded_is_told(daemon):
+    told: list[str] = []
+
+    def load() -> None:
+        with daemon.client("patient") as client, pytest.raises(DaemonError) as refused:
+            client.call("load", voice="kokoro", timeout_s=60.0)
+        told.append(str(refused.value))
+
+    waiting = threading.Thread(target=load)
+    waiting.start()
+    with daemon.client("hasty") as client:
+        daemon.wait_until(lambda: len(daemon.children()) == 3, 30.0, "the worker")
+        assert client.call("unload", voice="kokoro")["ok"]
+    waiting.join()
+    assert "the voice kokoro was unloaded" in told[0]
 
 
 def test_without_a_device_the_daemon_stays_and_says_so(tmp_path, voices_dir):
