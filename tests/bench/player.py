@@ -53,6 +53,8 @@ def main() -> None:
     parser.add_argument("--period-ms", type=float, default=10.0, help="period (default 10)")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     options = parser.parse_args()
+    if min(options.runs, options.cancels, options.kills) < 1:
+        parser.error("--runs, --cancels and --kills take 1 or more")
     server = SoundServer()
     result: dict[str, Any] = {"period_ms": options.period_ms, "cores": os.cpu_count()}
     parts: dict[str, Callable[[SoundServer, argparse.Namespace], Any]] = {
