@@ -33,7 +33,7 @@ def serve(config: Config) -> None:
     """Run the daemon until SIGTERM or SIGINT.
 
     Raises:
-        StartError: another daemon runs, or a folder or socket can't be had.
+        StartError: another daemon runs, a folder or socket can't be had, or it was taken away.
     """
     with _lock(config.run_dir):
         _raise_descriptor_limit()
@@ -65,15 +65,31 @@ async def _run(config: Config) -> None:
     except OSError as error:
         raise StartError(str(error)) from None
     service.start()
-    announcing = asyncio.create_task(_announce(service))
+    tasks = [
+        asyncio.create_task(_announce(service)),
+        asyncio.create_task(_watch(server, stopped)),
+    ]
     await stopped.wait()
     notify.notify("STOPPING=1")
     log.info("stopping")
-    announcing.cancel()
+    reachable = server.intact()
+    for task in tasks:
+        task.cancel()
     if exporter is not None:
         exporter.close()
     service.close()
     server.close()
+    if not reachable:
+        raise StartError(
+            f"the sockets in {config.run_dir} were taken away while it ran: start it anew"
+        )
+
+
+async def _watch(server: Server, stopped: asyncio.Event) -> None:
+    """End a daemon that no client can find any more, so that it is started anew."""
+    while server.intact():
+        await asyncio.sleep(1.0)
+    stopped.set()
 
 
 async def _export(config: Config, service: Service) -> "Exporter | None":

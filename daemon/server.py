@@ -51,6 +51,8 @@ class Server:
         self._routers: list[zmq.asyncio.Socket] = []
         self._publishers: list[zmq.asyncio.Socket] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._files: dict[Path, int] = {}
+        """Socket files and their inodes."""
         self._authenticator: AsyncioAuthenticator | None = None
 
     def open(self) -> None:
@@ -63,6 +65,7 @@ class Server:
         self._bind(self._config.control, self._config.events, secret=None)
         for name in ("control.sock", "events.sock"):
             self._permit(run_dir / name)
+            self._files[run_dir / name] = (run_dir / name).stat().st_ino
         if self._config.socket.tcp:
             self._open_tcp()
 
@@ -167,6 +170,13 @@ class Server:
         for publisher in self._publishers:
             _send(publisher, [topic, body])
 
+    def intact(self) -> bool:
+        """Whether the socket files are still there, and still ours: clients find us by them."""
+        try:
+            return all(path.stat().st_ino == inode for path, inode in self._files.items())
+        except OSError:
+            return False
+
     def close(self) -> None:
         """Send what is queued (200 ms at most) and remove the sockets."""
         for task in self._tasks:
@@ -174,8 +184,8 @@ class Server:
         if self._authenticator is not None:
             self._authenticator.stop()
         self._context.destroy(linger=200)
-        for name in ("control.sock", "events.sock"):
-            (self._config.run_dir / name).unlink(missing_ok=True)
+        for path in self._files:
+            path.unlink(missing_ok=True)
 
 
 async def _receive(socket: zmq.asyncio.Socket) -> list[bytes]:

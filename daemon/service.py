@@ -72,8 +72,8 @@ class Service:
         self._no_default = False
         """No voice is installed, or not the configured one."""
         self._device_was_lost = False
-        self._player_is_new = False
-        """The player that opens the device next has taken over from one that died."""
+        self._player_restarts = 0
+        """Of the player when it last opened the device."""
         self._speaking = False
         self._tickets: dict[int, Callable[[instructions.Silent], None]] = {}
         self._warm_waiters: dict[str, list[Callable[[str], None]]] = {}
@@ -243,10 +243,11 @@ class Service:
                     "realtime": opened.realtime,
                 },
             )
-            if self._player_is_new and not self.ring.used:
+            restarts = self.player.child.restarts
+            if restarts != self._player_restarts and not self.ring.used:
                 self.scheduler.ring_played(time.monotonic_ns())
                 self.carry_out()
-            self._player_is_new = False
+            self._player_restarts = restarts
             if self._device_was_lost:
                 self.emit(
                     events.DeviceBack(
@@ -257,7 +258,6 @@ class Service:
         elif lost is not None and not self.closing:
             log.warning("device lost", extra={"device": lost.device, "reason": lost.message})
             self._device_was_lost = True
-            self._player_is_new |= self.player.child.state is not ChildState.READY
             self.scheduler.device_lost(time.monotonic_ns())
             self.emit(
                 events.DeviceLost(

@@ -275,3 +275,18 @@ def test_a_voice_that_is_added_later_is_found(tmp_path, voices_dir):
             daemon.wait_until(lambda: client.call("health")["audible"], 90.0, "the voice")
     finally:
         daemon.stop()
+
+
+def test_a_daemon_that_nobody_can_find_ends_and_says_why(daemon):
+    children = daemon.children()
+    for file in daemon.run_dir.iterdir():
+        file.unlink()
+    daemon.run_dir.rmdir()
+    assert daemon.process.wait(20) == 1
+    _, alive = psutil.wait_procs(children, timeout=5.0)
+    assert not alive
+    assert "were taken away while it ran" in daemon.log.read_text()
+    daemon.start()
+    with listening(daemon) as listener, daemon.client() as client:
+        client.call("speak", text="Back again.", id="back")
+        assert listener.wait_for("back")["event"] == "ended"
