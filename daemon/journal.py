@@ -4,6 +4,7 @@ SQLite with a write-ahead log. `synchronous=FULL` makes a commit survive the los
 cost is one fsync for each accepted utterance and each clause (tests/bench/journal.py).
 """
 
+import logging
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import msgspec
 
 from utterd.daemon.protocol import Speak
+
+log = logging.getLogger("journal")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS utterance (
@@ -108,20 +111,31 @@ class Journal:
     def entries(self) -> list[Entry]:
         """What was not heard to its end, in the order of acceptance.
 
+        An entry that can't be read (of another version, say) is logged and taken out, so that
+        those behind it are spoken.
+
         Raises:
-            JournalError: an entry can't be read.
+            JournalError: the journal itself can't be read.
         """
         try:
             rows = self._database.execute(
                 "SELECT client, id, command, text, resume_at, expires_unix_ns"
                 " FROM utterance ORDER BY number"
             ).fetchall()
-            return [
-                Entry(client, id_, msgspec.msgpack.decode(command, type=Speak), *rest)
-                for client, id_, command, *rest in rows
-            ]
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
+        except sqlite3.Error as error:
             raise JournalError(f"{self._path} can't be read ({error}): move it away") from None
+        entries = []
+        for client, id_, command, *rest in rows:
+            try:
+                decoded = msgspec.msgpack.decode(command, type=Speak)
+            except msgspec.MsgspecError as error:
+                log.error(
+                    "a durable utterance is lost", extra={"utterance": id_, "reason": str(error)}
+                )
+                self.remove(client, id_)
+            else:
+                entries.append(Entry(client, id_, decoded, *rest))
+        return entries
 
     def close(self) -> None:
         """Fold the log into the database."""

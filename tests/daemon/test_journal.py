@@ -74,3 +74,14 @@ def test_a_damaged_file_is_named(path):
     path.write_bytes(b"this is no database" * 100)
     with pytest.raises(JournalError, match=r"journal\.sqlite.*move it away"):
         Journal(path)
+
+
+def test_an_entry_that_cannot_be_read_does_not_hold_up_the_others(path, caplog):
+    journal = Journal(path)
+    for id_ in ("bad", "good"):
+        journal.add("c", id_, Speak(text=id_), 0)
+    journal._database.execute("UPDATE utterance SET command = x'00' WHERE id = 'bad'")
+    assert [entry.id for entry in journal.entries()] == ["good"]
+    assert "a durable utterance is lost" in caplog.text
+    journal.close()
+    assert [entry.id for entry in Journal(path).entries()] == ["good"]
