@@ -87,7 +87,7 @@ def _npm_pack(package: str, folder: Path, downloads: Path) -> Path:
         "2",
         "--fetch-timeout",
         "60000",
-        "--silent",
+        "--loglevel=error",
         "--no-update-notifier",
     )
     _run("npm", package, (*command, "pack", package, *options), folder)
