@@ -112,7 +112,9 @@ class Bridge:
             }
             return _error(error.status, code, message, headers=kept)
         except ConnectionError:
-            raise  # the client is gone
+            # The client is gone. Raised on, aiohttp would log it as a fault of ours.
+            log.info("a client hung up", extra={"path": request.path})
+            return web.Response(status=499)
         except Exception:
             log.exception("a request failed", extra={"path": request.path})
             return _error(500, "internal", "the bridge could not do this; see its log")

@@ -194,6 +194,15 @@ def test_a_client_that_hangs_up_leaves_nothing(bridge):
     assert bridge.speech(input=TEXT)[0] == 200
 
 
+def test_clients_that_hang_up_at_any_byte_are_no_faults_of_ours(bridge):
+    """The log must hold no traceback afterwards: see `bridging`."""
+    for size in (1, 44, 1000, 8000, 20_000, 60_000):
+        with bridge_stream(bridge, LONG, size):
+            pass
+    until(lambda: bridge.requests() == 0, "the requests to end")
+    assert bridge.speech(input=TEXT)[0] == 200
+
+
 def test_voices(bridge, quiet_daemon):
     status, _, data = bridge.get("/v1/audio/voices")
     voices = {one["id"]: one for one in msgspec.json.decode(data)["voices"]}
