@@ -131,11 +131,11 @@ class Commands:
 
     def _keep(self, client: str, id_: str) -> None:
         """Text that was added to a durable utterance is on disk before that is confirmed."""
-        if (utterance := self._service.scheduler.find(client, id_)) is not None:
+        if (utterance := self._service.scheduler.line.known.get((client, id_))) is not None:
             self._service.durable.extend(utterance)
 
     def _say_again(self, command: protocol.SayAgain, call: Call) -> Reply:
-        last = self._service.scheduler.records.last_of.get(call.client)
+        last = self._service.scheduler.line.records.last_of.get(call.client)
         if last is None:
             raise ProtocolError("unknown_id", "this client has not said anything yet")
         return self._speak(last.again(command.id), call)
@@ -195,11 +195,11 @@ class Commands:
     def _status(self, command: protocol.Status, call: Call) -> Reply:
         scheduler = self._service.scheduler
         if not command.id:
-            return {"ok": True} | scheduler.snapshot()
+            return {"ok": True} | scheduler.line.snapshot()
         key = (call.client, command.id)
-        if (utterance := scheduler.find(*key)) is not None:
+        if (utterance := scheduler.line.known.get(key)) is not None:
             return {"ok": True, "utterance": utterance.describe()}
-        if (event := scheduler.records.terminal.get(key)) is not None:
+        if (event := scheduler.line.records.terminal.get(key)) is not None:
             return {"ok": True, "utterance": {"id": command.id, "state": "over"}, "terminal": event}
         raise ProtocolError("unknown_id", f"no utterance {command.id!r} of this client", "id")
 

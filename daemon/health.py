@@ -87,10 +87,10 @@ def measure(service: Service) -> dict[str, Any]:
         service.metrics.describe()
         | {
             "queue": {
-                "on_way": len(scheduler.on_way),
-                "waiting": len(scheduler.waiting),
+                "on_way": len(scheduler.line.way.on_way),
+                "waiting": len(scheduler.line.waiting),
                 "limit": service.config.limits.waiting,
-                "paused": scheduler.paused,
+                "paused": scheduler.line.paused,
             },
         }
         | {key: now[key] for key in ("audible", "device", "voices", "player", "daemon")}

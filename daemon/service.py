@@ -136,7 +136,7 @@ class Service:
 
     def needs(self, voice: str) -> bool:
         """Whether a voice has anything to say, or samples to make, now or next."""
-        return self.scheduler.needs(voice) or self.desk.needs(voice)
+        return self.scheduler.line.needs(voice) or self.desk.needs(voice)
 
     def unload(self, voice: str) -> None:
         """End the worker of a voice that has nothing to do; who waits for it to be warm is told."""
@@ -162,7 +162,7 @@ class Service:
                     self.workers.load(instruction.voice)
                 case instructions.Silent():
                     self._silent(instruction)
-        self.ring.fence = max(self.ring.fence, self.scheduler.fence)
+        self.ring.fence = max(self.ring.fence, self.scheduler.line.way.fence)
         self._serve_desk()
         self._tell_speaking()
         self._set_timer()
@@ -228,7 +228,7 @@ class Service:
 
     def player_said(self, message: audio.FromPlayer) -> None:
         """The player tells of a generation."""
-        self.scheduler.player_said(message, time.monotonic_ns())
+        self.scheduler.sounding.player_said(message, time.monotonic_ns())
         self.carry_out()
 
     def device_changed(self, opened: audio.Opened | None, lost: audio.DeviceLost | None) -> None:
@@ -245,7 +245,7 @@ class Service:
             )
             restarts = self.player.child.restarts
             if restarts != self._player_restarts and not self.ring.used:
-                self.scheduler.ring_played(time.monotonic_ns())
+                self.scheduler.sounding.ring_played(time.monotonic_ns())
                 self.carry_out()
             self._player_restarts = restarts
             if self._device_was_lost:
@@ -258,7 +258,7 @@ class Service:
         elif lost is not None and not self.closing:
             log.warning("device lost", extra={"device": lost.device, "reason": lost.message})
             self._device_was_lost = True
-            self.scheduler.device_lost(time.monotonic_ns())
+            self.scheduler.sounding.device_lost(time.monotonic_ns())
             self.emit(
                 events.DeviceLost(
                     device=lost.device,
@@ -298,7 +298,7 @@ class Service:
         """Give idle workers their next job of samples; speech goes first."""
         for voice in self.desk.wanted_voices():
             worker = self.workers.load(voice)
-            if worker.ready is None or self.scheduler.needs(voice):
+            if worker.ready is None or self.scheduler.line.needs(voice):
                 continue
             if (message := self.desk.next_for(voice, worker.ready.sample_rate)) is not None:
                 worker.child.send(message)
@@ -314,7 +314,7 @@ class Service:
             then(silent)
 
     def _tell_speaking(self) -> None:
-        on_way = self.scheduler.on_way
+        on_way = self.scheduler.line.way.on_way
         speaking = any(u.state is UtteranceState.SPEAKING for u in on_way) or (
             self._speaking and bool(on_way)
         )

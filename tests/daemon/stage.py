@@ -356,11 +356,11 @@ class Stage:
                 case instructions.Silent():
                     assert instruction.ticket not in self.silent, "a ticket was answered twice"
                     self.silent[instruction.ticket] = instruction, self.now_ns
-        self.ring.fence = max(self.ring.fence, self.scheduler.fence)
+        self.ring.fence = max(self.ring.fence, self.scheduler.line.way.fence)
 
     def _send(self, name: str, message: engine.ToWorker) -> None:
         assert isinstance(message, engine.Say)
-        owner = self.scheduler._way._writing[message.generation]
+        owner = self.scheduler.line.way._writing[message.generation]
         assert self.spoken_by.setdefault(message.generation, owner) is owner
         voice = self.voice(name)
         if voice.worker is not None:
@@ -434,7 +434,7 @@ class Stage:
         outbox = self.player.outbox if self.player else deque()
         while outbox and count > 0:
             count -= 1
-            self.scheduler.player_said(outbox.popleft(), self.now_ns)
+            self.scheduler.sounding.player_said(outbox.popleft(), self.now_ns)
             self.carry_out()
 
     def deliver(self) -> None:
@@ -467,7 +467,7 @@ class Stage:
         if self.player is not None and self.player.open:
             self.deliver_player()
             self.player.close()
-            self.scheduler.device_lost(self.now_ns)
+            self.scheduler.sounding.device_lost(self.now_ns)
             self.carry_out()
 
     def kill_player(self, *, told: bool) -> None:
@@ -477,7 +477,7 @@ class Stage:
         if told:
             self.deliver_player()
         self.player = None
-        self.scheduler.device_lost(self.now_ns)
+        self.scheduler.sounding.device_lost(self.now_ns)
         self.carry_out()
 
     def bring_sound_back(self) -> None:
@@ -485,7 +485,7 @@ class Stage:
         if self.player is None:
             self.player = SimPlayer(self.ring, self.heard)
             if not self.ring.records:
-                self.scheduler.ring_played(self.now_ns)
+                self.scheduler.sounding.ring_played(self.now_ns)
                 self.carry_out()
         self.player.open = True
 
@@ -522,15 +522,15 @@ class Stage:
         return found
 
     def living(self) -> list[Utterance]:
-        return [u for u in self.scheduler._known.values() if u.state in LIVING]
+        return [u for u in self.scheduler.line.known.values() if u.state in LIVING]
 
     def tables(self) -> dict[str, int]:
         """Sizes of everything that must be empty when nothing lives."""
-        way, cuts = self.scheduler._way, self.scheduler._cuts
+        way, cuts = self.scheduler.line.way, self.scheduler._cutting.cuts
         return {
-            "known": len(self.scheduler._known),
-            "waiting": len(self.scheduler.waiting),
-            "arriving": len(self.scheduler._arriving._open),
+            "known": len(self.scheduler.line.known),
+            "waiting": len(self.scheduler.line.waiting),
+            "arriving": len(self.scheduler.line.arriving._open),
             "on_way": len(way.on_way),
             "writing": len(way._writing),
             "orphans": len(way._orphans),

@@ -105,7 +105,7 @@ def test_one_that_waits_in_the_ring_is_not_dropped_by_a_higher_one() -> None:
     stage = sounding("important")
     speak(stage, "waits", priority="message", on_interrupt="drop")
     stage.run(50)
-    assert [u.id for u in stage.scheduler.on_way] == ["old", "waits"]
+    assert [u.id for u in stage.scheduler.line.way.on_way] == ["old", "waits"]
     speak(stage, "new", text="早。", priority="important")
     stage.run(3000)
     assert stage.names("waits") == ["accepted", "started", "ended"]

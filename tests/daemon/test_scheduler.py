@@ -156,7 +156,7 @@ def test_a_full_queue_says_when_to_come_again() -> None:
     assert 200 <= error.extra["retry_after_ms"] <= 10_000
     speak(stage, "d", key="k")  # takes the place of the one with its key
     speak(stage, "e", client="other", queue="flush")
-    assert [u.id for u in stage.scheduler.waiting] == ["d", "e"]
+    assert [u.id for u in stage.scheduler.line.waiting] == ["d", "e"]
 
 
 # ---- expiry and keys ----
@@ -343,7 +343,7 @@ def test_messages_of_a_cancelled_generation_lead_to_nothing() -> None:
         audio.Dropped(777, 10, 1),
         audio.Ended(777, 10, 1),
     ):
-        stage.scheduler.player_said(odd, stage.now_ns)
+        stage.scheduler.sounding.player_said(odd, stage.now_ns)
     stage.carry_out()
     assert stage.names() == before
     assert over(stage)
@@ -457,12 +457,12 @@ def test_paused_again_before_it_sounds_is_not_told_twice() -> None:
 
 def test_samples_for_clients_are_not_held_up_by_what_is_paused() -> None:
     stage = begun(THREE * 10)
-    assert stage.scheduler.needs("one") is True
+    assert stage.scheduler.line.needs("one") is True
     stage.scheduler.pause(stage.now_ns)
     stage.carry_out()
     stage.run(100)
-    assert stage.scheduler.waiting
-    assert stage.scheduler.needs("one") is False
+    assert stage.scheduler.line.waiting
+    assert stage.scheduler.line.needs("one") is False
 
 
 def test_displaced_twice_in_a_row_skips_and_repeats_nothing() -> None:
@@ -730,7 +730,7 @@ def test_the_ring_s_table_of_revoked_generations_is_never_overrun() -> None:
         stage.deliver_worker("one")
         stage.scheduler.cancel(stage.now_ns, "car", f"b{number}")
         stage.carry_out()
-        first = stage.scheduler.on_way[0].generation
+        first = stage.scheduler.line.way.on_way[0].generation
         assert max(stage.spoken_by) - first < 256
     stage.run(4000)
     assert stage.names("a")[-1] == "ended"
@@ -769,8 +769,8 @@ def test_the_end_of_the_daemon_ends_everything_at_once() -> None:
 def test_what_is_over_is_remembered_for_a_while() -> None:
     stage = begun(SHORT, ms=10)
     stage.run(500)
-    records = stage.scheduler.records
+    records = stage.scheduler.line.records
     assert isinstance(records.terminal["car", "a"], events.Ended)
     assert records.counts == {"ended": 1}
     assert records.last_of["car"].text == SHORT
-    assert stage.scheduler.snapshot()["ended"] == {"ended": 1}
+    assert stage.scheduler.line.snapshot()["ended"] == {"ended": 1}

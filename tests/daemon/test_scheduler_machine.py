@@ -69,7 +69,7 @@ class Machine(RuleBasedStateMachine):
 
     @property
     def sounds(self) -> bool:
-        return bool(self.stage.scheduler.on_way)
+        return bool(self.stage.scheduler.line.way.on_way)
 
     def _speak(self, client: str, voice: str, fields: dict[str, Any]) -> Utterance | None:
         stage = self.stage
@@ -161,24 +161,26 @@ class Machine(RuleBasedStateMachine):
         self._go_on(then_ms)
 
     def cut_before(self) -> set[int]:
-        return set(self.stage.scheduler._cuts.settling)
+        return set(self.stage.scheduler._cutting.cuts.settling)
 
     @precondition(lambda self: self.sounds)
     @rule()
     def stop(self) -> None:
-        silenced = {u.generation for u in self.stage.scheduler.on_way[:1]} | self.cut_before()
+        silenced = {
+            u.generation for u in self.stage.scheduler.line.way.on_way[:1]
+        } | self.cut_before()
         self._ticket(self.stage.scheduler.stop(self.stage.now_ns), silenced)
 
     @precondition(lambda self: self.sounds)
     @rule(then_ms=THEN_MS)
     def pause(self, then_ms: int) -> None:
-        on_way = self.stage.scheduler.on_way
+        on_way = self.stage.scheduler.line.way.on_way
         silenced = {u.generation for u in on_way if u.command.priority != "important"}
         silenced |= self.cut_before()
         self._ticket(self.stage.scheduler.pause(self.stage.now_ns), silenced)
         self._go_on(then_ms)
 
-    @precondition(lambda self: self.stage.scheduler.paused)
+    @precondition(lambda self: self.stage.scheduler.line.paused)
     @rule(then_ms=THEN_MS)
     def resume(self, then_ms: int) -> None:
         self.stage.scheduler.resume()
@@ -262,7 +264,7 @@ class Machine(RuleBasedStateMachine):
 
     def note_estimates(self) -> None:
         """Utterances that will be given up waiting for now: their place is guessed."""
-        cuts = self.stage.scheduler._cuts
+        cuts = self.stage.scheduler._cutting.cuts
         overdue = cuts.overdue(self.stage.now_ns + 10 * MS)
         self.estimated |= {cuts.settling[g].utterance.order for g in overdue}
 
