@@ -27,6 +27,10 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
     """Length of the ramps at fences, pauses and the edges of gaps."""
     speed: float = 1.0
     """How much faster than a real device `wav` and `null` run (tests only)."""
+    reference: str = ""
+    """Socket file at which what is played is published; "" for none."""
+    reference_gid: int = -1
+    """Group that may subscribe to it; -1: as the file is made."""
 
 
 class Shutdown(msgspec.Struct, tag=True, frozen=True):
@@ -140,6 +144,14 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
     rss_bytes: int
     underruns: int
     ns: int
+    subscribed: bool = False
+    """Whether anybody subscribes to the reference stream."""
+    reference_frames: int = 0
+    """Copied for it since the player started."""
+    reference_dropped: int = 0
+    """Not copied for want of room."""
+    reference_problem: str = ""
+    """Why it is not published."""
 
 
 ToPlayer = Configure | Shutdown

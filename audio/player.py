@@ -23,6 +23,7 @@ from utterd.audio.messages import Alive, Configure, DeviceLost, Opened, Shutdown
 from utterd.audio.noise import StderrLimiter
 from utterd.audio.paced import PacedSink, WavSink
 from utterd.audio.portaudio import DeviceSink
+from utterd.audio.reference import Reference
 from utterd.audio.ring import Ring, RingError
 from utterd.audio.sink import Format, Reason, Sink, SinkError
 
@@ -98,6 +99,9 @@ class Player:
         self._core_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._core = Core(ring.memory, self._core_fd)
         self._feed = Feed(ring, self._core)
+        self._reference = Reference(
+            self._core, configure.reference, configure.reference_gid, self._core_fd
+        )
         self._sink = _make_sink(self._core, configure)
         self._format: Format | None = None
         self._opened_ns = 0
@@ -140,12 +144,15 @@ class Player:
         except SinkError as error:
             self._lose(Happening.FAILED, error)
             return
+        finally:
+            self._reference.load()
         self._format = opened
         self._opened_ns = time.monotonic_ns()
         self._stale_since = 0.0
         _hurry_process()
         self._enter(Happening.OPENED)
         self._feed.attach(opened.rate, opened.speed)
+        self._reference.opened(opened.device, opened.rate, self._opened_ns)
         self._channel.send(
             Opened(
                 device=opened.device,
@@ -188,6 +195,7 @@ class Player:
         except RingError as error:
             os.write(2, f"utterd player: {error}; what was in it is left out\n".encode())
         self._tell_events()
+        self._publish()
         self._stderr.pass_on()
         self._channel.flush()
 
@@ -210,8 +218,23 @@ class Player:
         for event in self._core.events():
             self._channel.send(to_message(event))
 
+    def _publish(self) -> None:
+        if (fd := self._reference.bind()) >= 0:
+            self._poll.register(fd, select.POLLIN)
+        self._reference.publish()
+
     def _tell_alive(self) -> None:
-        self._channel.send(Alive(_rss_bytes(), self._core.underruns, time.monotonic_ns()))
+        self._channel.send(
+            Alive(
+                rss_bytes=_rss_bytes(),
+                underruns=self._core.underruns,
+                ns=time.monotonic_ns(),
+                subscribed=self._reference.subscribed,
+                reference_frames=self._core.frames_copied,
+                reference_dropped=self._core.frames_dropped,
+                reference_problem=self._reference.problem,
+            )
+        )
 
     def _callback_age(self) -> float:
         """Seconds since the last callback, or since the sink was opened; 0 without one."""
@@ -246,6 +269,7 @@ class Player:
         self._channel.send(self._lost_message(error.reason, error.message))
         with Deadline(_CLOSE_SECONDS, self._stderr.finish):
             self._sink.close()
+        self._reference.closed(error.message)
         self._feed.detach()
         self._retry_at = time.monotonic() + self._retry_seconds
         self._retry_seconds = min(2 * self._retry_seconds, _RETRY_SECONDS[1])
@@ -266,10 +290,13 @@ class Player:
             until = time.monotonic() + _FADE_SECONDS
             while not self._core.silent and time.monotonic() < until:
                 time.sleep(0.001)
+            self._reference.publish()
             time.sleep(self._format.latency_ms / 1000)
         self._tell_events()
         with Deadline(_CLOSE_SECONDS, self._stderr.finish):
             self._sink.close()
+        self._reference.closed("the player ends")
+        self._reference.close()
         self._stderr.finish()
 
 

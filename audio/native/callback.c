@@ -10,7 +10,7 @@
 #include "core.h"
 #include "ring.h"
 
-#define CHUNK 1024
+#define CHUNK TAP_FRAMES
 #define OUTPUT_UNDERFLOW 4
 #define REALTIME_PRIORITY 20
 #define REALTIME_LIMIT_US 100000
@@ -72,7 +72,8 @@ static void wake_interpreter(struct core *core, uint64_t events_before) {
     int refill = queued < core->low_water && __atomic_load_n(&core->refill, __ATOMIC_ACQUIRE);
     if (refill)
         __atomic_store_n(&core->refill, 0, __ATOMIC_RELEASE);
-    if (refill || core->event_head != events_before) {
+    int tapped = __atomic_load_n(&core->tap.listening, __ATOMIC_ACQUIRE) != 0;
+    if (refill || tapped || core->event_head != events_before) {
         uint64_t one = 1;
         ssize_t ignored = write(core->wake_fd, &one, sizeof one);
         (void)ignored; /* a full counter wakes as well */
@@ -100,7 +101,9 @@ int audio_callback(const void *input, void *output, unsigned long frames,
     float mono[CHUNK];
     for (unsigned long done = 0; done < frames;) {
         uint32_t count = frames - done < CHUNK ? (uint32_t)(frames - done) : CHUNK;
-        render(core, mono, count, dac + (uint64_t)((double)done * core->ns_per_frame));
+        uint64_t count_ns = dac + (uint64_t)((double)done * core->ns_per_frame);
+        render(core, mono, count, count_ns);
+        tap_put(&core->tap, mono, count, core->taken + done, count_ns);
         spread(core, mono, count, (char *)output + done * frame_bytes);
         done += count;
     }

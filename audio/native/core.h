@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "level.h"
+#include "tap.h"
 
 #define BLOCK_FRAMES 256
 #define BLOCKS 128
@@ -107,6 +108,8 @@ struct core {
     uint64_t anchor_ns;
     uint64_t frames_since_anchor;
     int clock_off;       /* callbacks in a row that disagree with the anchor */
+
+    struct tap tap;
 
     /* The paced sinks. */
     pthread_t thread;

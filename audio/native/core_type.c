@@ -52,6 +52,7 @@ static void core_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     if (self->core != NULL) {
         paced_stop(self->core);
+        free(self->core->tap.slots);
         free(self->core);
     }
     if (self->ring.buf != NULL)
@@ -213,6 +214,33 @@ static PyObject *core_place(PyObject *self, PyObject *ignored) {
                          (unsigned long long)core->consumed);
 }
 
+static PyObject *core_listen(PyObject *self, PyObject *listening) {
+    int wanted = PyObject_IsTrue(listening);
+    if (wanted < 0)
+        return NULL;
+    if (!tap_listen(&core_of(self)->tap, wanted))
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_tapped(PyObject *self, PyObject *ignored) {
+    (void)ignored;
+    struct tap *tap = &core_of(self)->tap;
+    PyObject *list = PyList_New(0);
+    const struct slot *slot;
+    while (list != NULL && (slot = tap_first(tap)) != NULL) {
+        PyObject *item = Py_BuildValue("(KKy#)", (unsigned long long)slot->index,
+                                       (unsigned long long)slot->dac_ns,
+                                       (const char *)slot->samples,
+                                       (Py_ssize_t)(slot->frames * sizeof(float)));
+        if (item == NULL || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+        tap_pop(tap);
+    }
+    return list;
+}
+
 static PyObject *get_address(PyObject *self, void *ignored) {
     (void)ignored;
     return PyLong_FromVoidPtr(core_of(self));
@@ -273,6 +301,18 @@ static PyObject *get_events_lost(PyObject *self, void *ignored) {
         __atomic_load_n(&core_of(self)->events_lost, __ATOMIC_RELAXED));
 }
 
+static PyObject *get_frames_copied(PyObject *self, void *ignored) {
+    (void)ignored;
+    return PyLong_FromUnsignedLongLong(
+        __atomic_load_n(&core_of(self)->tap.copied, __ATOMIC_RELAXED));
+}
+
+static PyObject *get_frames_dropped(PyObject *self, void *ignored) {
+    (void)ignored;
+    return PyLong_FromUnsignedLongLong(
+        __atomic_load_n(&core_of(self)->tap.dropped, __ATOMIC_RELAXED));
+}
+
 static PyMethodDef methods[] = {
     {"configure", (PyCFunction)(void (*)(void))core_configure, METH_VARARGS | METH_KEYWORDS, NULL},
     {"push", (PyCFunction)(void (*)(void))core_push, METH_VARARGS | METH_KEYWORDS, NULL},
@@ -285,6 +325,8 @@ static PyMethodDef methods[] = {
     {"reap", core_reap, METH_VARARGS, NULL},
     {"hold", core_hold, METH_NOARGS, NULL},
     {"place", core_place, METH_NOARGS, NULL},
+    {"listen", core_listen, METH_O, NULL},
+    {"tapped", core_tapped, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -299,6 +341,8 @@ static PyGetSetDef properties[] = {
     {"underruns", get_underruns, NULL, NULL, NULL},
     {"wav_errno", get_wav_errno, NULL, NULL, NULL},
     {"events_lost", get_events_lost, NULL, NULL, NULL},
+    {"frames_copied", get_frames_copied, NULL, NULL, NULL},
+    {"frames_dropped", get_frames_dropped, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
