@@ -25,6 +25,8 @@ class Core:
         latency_ms: float,
         int16: bool,
         speed: float,
+        wake_ms: float = 0.0,
+        noise: bool = False,
     ) -> None: ...
     def push(
         self,

@@ -105,6 +105,11 @@ class Feed:
         self._waiting.clear()
         self._unplayed.clear()
 
+    @property
+    def empty(self) -> bool:
+        """Whether all that was written has gone to the audio thread."""
+        return not (self._held or self._waiting or self._reader.behind)
+
     def fill(self) -> None:
         """Move samples until the lead is there or the ring is empty.
 

@@ -27,10 +27,27 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
     """Length of the ramps at fences, pauses and the edges of gaps."""
     speed: float = 1.0
     """How much faster than a real device `wav` and `null` run (tests only)."""
+    release_after_s: float = 0.0
+    """Let go of the sink after so long without sound; 0: never. See `Expect` and `Released`."""
+    wake_ms: float = 0.0
+    """Sound begins so long after the sink was opened, for those that swallow the first of it."""
+    noise: bool = False
+    """Fill silence with noise of -90 dBFS, for sinks that fall asleep over zeros."""
+    role: str = ""
+    """What sound servers are told that this sound is, such as `Notification`; "": nothing."""
     reference: str = ""
     """Socket file at which what is played is published; "" for none."""
     reference_gid: int = -1
     """Group that may subscribe to it; -1: as the file is made."""
+
+
+class Expect(msgspec.Struct, tag=True, frozen=True):
+    """Daemon to player: whether sound is on its way.
+
+    A released sink is opened at once when it is, and none is released before it no longer is.
+    """
+
+    sound: bool
 
 
 class Shutdown(msgspec.Struct, tag=True, frozen=True):
@@ -50,6 +67,12 @@ class Opened(msgspec.Struct, tag=True, frozen=True):
     realtime: bool
     """Whether SCHED_FIFO was granted to the audio thread."""
     memory_locked: bool
+    ns: int
+
+
+class Released(msgspec.Struct, tag=True, frozen=True):
+    """The sink was let go for want of sound; it is opened again, and told so, when there is any."""
+
     ns: int
 
 
@@ -154,5 +177,7 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
     """Why it is not published."""
 
 
-ToPlayer = Configure | Shutdown
-FromPlayer = Opened | DeviceLost | Started | Anchor | Ended | Dropped | Paused | Underrun | Alive
+ToPlayer = Configure | Expect | Shutdown
+FromPlayer = (
+    Opened | Released | DeviceLost | Started | Anchor | Ended | Dropped | Paused | Underrun | Alive
+)

@@ -50,6 +50,8 @@ class PacedSink:
             latency_ms=period_ms,
             int16=True,
             speed=speed,
+            wake_ms=self._configure.wake_ms,
+            noise=self._configure.noise,
         )
         if error := self._core.start_paced(fd, frames):
             raise SinkError("failed", f"no thread for the sink {self.name}: {os.strerror(error)}")
@@ -65,6 +67,10 @@ class PacedSink:
     def close(self) -> None:
         """End the thread."""
         self._core.stop_paced()
+
+    def release(self) -> None:
+        """The same: opening it takes no time."""
+        self.close()
 
 
 class WavSink(PacedSink):

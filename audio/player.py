@@ -4,11 +4,14 @@
            |                                      ^
            +--------------failed------------------+          any --stop--> CLOSING
 
+        RUNNING --idle--> RELEASED --wanted--> OPENING
+
 Within RUNNING the audio thread has its own states (idle, playing, starved, pausing, paused,
 dropping: `audio/native/core.h`).
 """
 
 import contextlib
+import gc
 import os
 import select
 import time
@@ -19,7 +22,17 @@ from utterd.audio.channel import Channel
 from utterd.audio.deadline import Deadline
 from utterd.audio.events import to_message
 from utterd.audio.feed import Feed
-from utterd.audio.messages import Alive, Configure, DeviceLost, Opened, Shutdown, ToPlayer
+from utterd.audio.idleness import Idleness
+from utterd.audio.messages import (
+    Alive,
+    Configure,
+    DeviceLost,
+    Expect,
+    Opened,
+    Released,
+    Shutdown,
+    ToPlayer,
+)
 from utterd.audio.noise import StderrLimiter
 from utterd.audio.paced import PacedSink, WavSink
 from utterd.audio.portaudio import DeviceSink
@@ -47,6 +60,8 @@ class State(Enum):
 
     OPENING = auto()
     RUNNING = auto()
+    RELEASED = auto()
+    """Nothing is wrong with the sink; there was nothing to play for long."""
     LOST = auto()
     CLOSING = auto()
 
@@ -57,6 +72,8 @@ class Happening(Enum):
     OPENED = auto()
     FAILED = auto()
     TROUBLE = auto()
+    IDLE = auto()
+    WANTED = auto()
     RETRY = auto()
     STOP = auto()
 
@@ -66,7 +83,10 @@ TRANSITIONS: dict[tuple[State, Happening], State] = {
     (State.OPENING, Happening.FAILED): State.LOST,
     (State.OPENING, Happening.STOP): State.CLOSING,
     (State.RUNNING, Happening.TROUBLE): State.LOST,
+    (State.RUNNING, Happening.IDLE): State.RELEASED,
     (State.RUNNING, Happening.STOP): State.CLOSING,
+    (State.RELEASED, Happening.WANTED): State.OPENING,
+    (State.RELEASED, Happening.STOP): State.CLOSING,
     (State.LOST, Happening.RETRY): State.OPENING,
     (State.LOST, Happening.STOP): State.CLOSING,
 }
@@ -102,6 +122,7 @@ class Player:
         self._reference = Reference(
             self._core, configure.reference, configure.reference_gid, self._core_fd
         )
+        self._idleness = Idleness(self._core, self._feed, configure.release_after_s)
         self._sink = _make_sink(self._core, configure)
         self._format: Format | None = None
         self._opened_ns = 0
@@ -149,6 +170,7 @@ class Player:
         self._format = opened
         self._opened_ns = time.monotonic_ns()
         self._stale_since = 0.0
+        self._idleness.begin(time.monotonic())
         _hurry_process()
         self._enter(Happening.OPENED)
         self._feed.attach(opened.rate, opened.speed)
@@ -172,8 +194,11 @@ class Player:
         now = time.monotonic()
         sounds = self._core.place()[0] != 0
         check = _CHECK_SECONDS if sounds else _IDLE_CHECK_SECONDS
-        due = self._retry_at if self.state is State.LOST else now + check
-        due = min(due, self._alive_at)
+        due = self._alive_at
+        if self.state is State.RUNNING:
+            due = min(due, now + check)
+        elif self.state is State.LOST:
+            due = min(due, self._retry_at)
         flags = select.POLLIN | (select.POLLOUT if self._channel.blocked else 0)
         self._poll.modify(self._channel.fileno(), flags)
         if self._poll.poll(max(0.0, due - now) * 1000):
@@ -187,6 +212,8 @@ class Player:
         for message in self._read_channel():
             if isinstance(message, Shutdown):
                 self._stopping = True
+            elif isinstance(message, Expect):
+                self._idleness.expected = message.sound
         try:
             if self.state is State.RUNNING:
                 self._feed.fill()
@@ -198,6 +225,8 @@ class Player:
         self._publish()
         self._stderr.pass_on()
         self._channel.flush()
+        if self.state is State.RELEASED and self._idleness.wanted:
+            self._enter(Happening.WANTED)
 
     def _check(self, now: float) -> None:
         if now >= self._alive_at:
@@ -205,6 +234,8 @@ class Player:
             self._tell_alive()
         if self.state is State.RUNNING:
             self._check_sink(now)
+        if self.state is State.RUNNING and self._idleness.over(now):
+            self._release()
         elif self.state is State.LOST and now >= self._retry_at:
             self._enter(Happening.RETRY)
 
@@ -215,8 +246,11 @@ class Player:
         return messages
 
     def _tell_events(self) -> None:
-        for event in self._core.events():
+        events = self._core.events()
+        for event in events:
             self._channel.send(to_message(event))
+        if events and self._format is not None:
+            self._idleness.begin(time.monotonic() + self._format.latency_ms / 1000)
 
     def _publish(self) -> None:
         if (fd := self._reference.bind()) >= 0:

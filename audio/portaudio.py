@@ -1,7 +1,7 @@
 """The device sink: PortAudio through sounddevice, with the C callback handed to it as it is."""
 
-import os
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,6 +9,7 @@ from utterd.audio import _callback
 from utterd.audio.devices import Device, find_device, list_devices, load_portaudio
 from utterd.audio.feed import LEAD_MS
 from utterd.audio.messages import Configure
+from utterd.audio.servers import introduce
 from utterd.audio.sink import Format, SinkError, takes_sound
 
 _PREFERRED_RATE = 48_000
@@ -18,6 +19,8 @@ _LARGER_LATENCIES_MS = (25.0, 50.0, 200.0)
 _FIRST_SOUND_SECONDS = 1.7
 """PulseAudio lets a new stream wait for 1.5 s."""
 _NEXT_SOUND_SECONDS = 0.4
+_SLOWER = 2.0
+"""A sink that was let go may take so many times as long to sound as when it was opened first."""
 _PACE_SECONDS = 1.0
 _PACE_SHARE = 0.9
 _UNAVAILABLE = -9985  # paDeviceUnavailable
@@ -45,24 +48,55 @@ class DeviceSink:
         self._latencies = [configure.period_ms]
         self._latencies += [ms for ms in _LARGER_LATENCIES_MS if ms > configure.period_ms]
         self._pace_from = 0.0, 0
-        # A sound server may otherwise keep seconds in its buffer.
-        os.environ.setdefault("PIPEWIRE_LATENCY", f"256/{_PREFERRED_RATE}")
+        self._again: Callable[[], Format] | None = None
+        """Opens the device as it was opened last, where it was let go since."""
+        self._patience = 0.0
+        introduce(configure.role, _PREFERRED_RATE)
 
     def open(self) -> Format:
-        """Find the device by its name and play zeros on it.
+        """Find the device by its name and play silence on it.
+
+        One that was let go is opened as it was, which takes a tenth of the time; if that fails it
+        is looked for again.
 
         Raises:
             SinkError: The device is not there, is busy, takes no format of ours, or no sound.
         """
+        return self._reopen() or self._find_and_open()
+
+    def _reopen(self) -> Format | None:
+        again, self._again = self._again, None
+        if again is None:
+            return None
+        try:
+            opened = again()
+        except load_portaudio().PortAudioError:
+            self.close()  # another device has this one's number now, or it is not as it was
+            return None
+        if not takes_sound(self._core, 1, self._patience):
+            self.close()
+            raise SinkError(
+                "stalled", f"{opened.device} takes no sound any more: unplugged, or stuck?"
+            )
+        return self._runs(opened, again)
+
+    def _runs(self, opened: Format, again: Callable[[], Format]) -> Format:
+        self._again = again
+        self._format = opened
+        self._pace_from = time.monotonic(), self._core.taken
+        return opened
+
+    def _find_and_open(self) -> Format:
         fresh, self._fresh = self._fresh, True  # from now on PortAudio's list may be stale
         device = find_device(self.name, list_devices(fresh=fresh))
         patience = _FIRST_SOUND_SECONDS
         while True:
-            opened = self._open_stream(device, self._latencies[0])
+            begin = time.monotonic()
+            opened, again = self._open_stream(device, self._latencies[0])
             if takes_sound(self._core, 3 * opened.period_frames, patience):
-                self._format = opened
-                self._pace_from = time.monotonic(), self._core.taken
-                return opened
+                took = time.monotonic() - begin
+                self._patience = max(_NEXT_SOUND_SECONDS, _SLOWER * took)
+                return self._runs(opened, again)
             self.close()
             if len(self._latencies) == 1:
                 raise SinkError(
@@ -71,19 +105,23 @@ class DeviceSink:
             del self._latencies[0]
             patience = _NEXT_SOUND_SECONDS
 
-    def _open_stream(self, device: Device, latency_ms: float) -> Format:
+    def _open_stream(
+        self, device: Device, latency_ms: float
+    ) -> tuple[Format, Callable[[], Format]]:
         sounddevice = load_portaudio()
         channels = min(2, device.channels)
         try:
             rate = self._choose_rate(sounddevice, device, channels)
             start = partial(self._start, sounddevice, device, channels, rate, latency_ms=latency_ms)
+            again = partial(start, sample_format="float32")
             try:
-                return start(sample_format="float32")
+                return again(), again
             except sounddevice.PortAudioError as error:
                 self.close()
                 if _code(error) != _BAD_SAMPLE_FORMAT:
                     raise
-            return start(sample_format="int16")
+            again = partial(start, sample_format="int16")
+            return again(), again
         except sounddevice.PortAudioError as error:
             self.close()
             raise explain(device, error) from None
@@ -142,6 +180,8 @@ class DeviceSink:
             latency_ms=granted_ms,
             int16=sample_format == "int16",
             speed=1.0,
+            wake_ms=self._configure.wake_ms,
+            noise=self._configure.noise,
         )
         self._stream.start()
         name = f"{device.name} ({device.host_api})"
@@ -176,6 +216,11 @@ class DeviceSink:
 
     def close(self) -> None:
         """Drop what the device still has and close it. This may hang; the caller limits it."""
+        self._again = None
+        self.release()
+
+    def release(self) -> None:
+        """The same, but know how to open it again."""
         stream, self._stream = self._stream, None
         self._format = None
         if stream is not None:

@@ -69,6 +69,11 @@ class Reader:
         self._played = self._ring.played
         self._place = generation, position
 
+    @property
+    def behind(self) -> bool:
+        """Whether something was written that was not read yet."""
+        return self._ring.head != self._next
+
     def read(self) -> Record | None:
         """Take the next record, without what was already played of it.
 

@@ -56,6 +56,9 @@ class Sink(Protocol):
     def close(self) -> None:
         """End the callbacks and let go of the sink. Once it returns none runs any more."""
 
+    def release(self) -> None:
+        """As `close`, of a sink that works: the next `open` may be quick about it."""
+
 
 def takes_sound(core: Core, frames: int, seconds: float) -> bool:
     """Wait until the sink has taken so many more frames.

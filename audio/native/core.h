@@ -62,6 +62,7 @@ struct core {
     uint64_t latency_ns; /* used where the host gives no time for its buffer */
     float ramp_step;
     uint64_t low_water; /* frames in the queue */
+    float noise;        /* peak of the noise that silence is filled with; 0 for none */
 
     /* Queue of blocks: free-running counts. */
     uint64_t block_head; /* interpreter */
@@ -105,6 +106,8 @@ struct core {
     uint64_t missing_frames;
     uint32_t underruns;
     uint64_t host_underflow_ns;
+    uint64_t wake_frames; /* left until the sink is awake and sound may begin */
+    uint32_t noise_state;
     uint64_t anchor_ns;
     uint64_t frames_since_anchor;
     int clock_off;       /* callbacks in a row that disagree with the anchor */

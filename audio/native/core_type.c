@@ -64,18 +64,21 @@ static void core_dealloc(PyObject *object) {
 
 static PyObject *core_configure(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"rate",    "channels",   "period_frames", "ramp_ms",
-                            "lead_ms", "latency_ms", "int16",         "speed", NULL};
+                            "lead_ms", "latency_ms", "int16",         "speed",
+                            "wake_ms", "noise",      NULL};
     struct core *core = core_of(self);
     unsigned int rate, channels, period;
-    double ramp_ms, lead_ms, latency_ms, speed;
-    int int16;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIIdddpd:configure", names, &rate, &channels,
-                                     &period, &ramp_ms, &lead_ms, &latency_ms, &int16, &speed))
+    double ramp_ms, lead_ms, latency_ms, speed, wake_ms = 0.0;
+    int int16, noise = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIIdddpd|dp:configure", names, &rate,
+                                     &channels, &period, &ramp_ms, &lead_ms, &latency_ms, &int16,
+                                     &speed, &wake_ms, &noise))
         return NULL;
     if (rate < 1000 || rate > 768000 || channels < 1 || channels > 64 || period < 1 ||
         period > PERIOD_FRAMES_MAX || !(ramp_ms >= 0.0 && ramp_ms <= 1000.0) ||
-        !(speed > 0.0 && speed <= 10000.0)) {
-        PyErr_SetString(PyExc_ValueError, "no device has such a rate, period, ramp or speed");
+        !(speed > 0.0 && speed <= 10000.0) || !(wake_ms >= 0.0 && wake_ms <= 60000.0)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "no device has such a rate, period, ramp, speed or time to wake");
         return NULL;
     }
     core->rate = rate;
@@ -87,6 +90,8 @@ static PyObject *core_configure(PyObject *self, PyObject *args, PyObject *kwargs
     double ramp_frames = ramp_ms * rate / 1000.0;
     core->ramp_step = (float)(1.0 / (ramp_frames < 1.0 ? 1.0 : ramp_frames));
     core->low_water = (uint64_t)(lead_ms * rate / 1000.0) + period;
+    core->wake_frames = (uint64_t)(wake_ms * speed * rate / 1000.0);
+    core->noise = noise ? NOISE_PEAK : 0.0f;
     level_set_rate(&core->level, rate);
     core->level.gain = ring_gain(core->ring);
     core->realtime = -1;

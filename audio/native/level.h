@@ -7,6 +7,7 @@
 #include <math.h>
 
 #define LIMITER_KNEE 0.89125094f /* -1 dBFS */
+#define NOISE_PEAK (1.0f / 32767.0f)
 
 struct level {
     float gain;

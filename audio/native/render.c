@@ -163,12 +163,28 @@ static void put(struct core *core, struct output *out, float sample) {
     out->samples[out->done++] = y;
 }
 
+/* Sinks that sleep take zeros for nothing to play. The last bit of 16, up or down at random, is
+ * something: -90 dBFS, which nobody hears. */
+static void put_noise(struct core *core, float *samples, uint32_t frames) {
+    uint32_t x = core->noise_state != 0 ? core->noise_state : 1;
+    for (uint32_t i = 0; i < frames; i++) {
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        samples[i] = x & 1 ? core->noise : -core->noise;
+    }
+    core->noise_state = x;
+}
+
 static void put_silence(struct core *core, struct output *out, uint32_t frames) {
     while (frames > 0 && core->residue != 0.0f) {
         put(core, out, 0.0f);
         frames--;
     }
-    memset(out->samples + out->done, 0, frames * sizeof(float));
+    if (core->noise > 0.0f)
+        put_noise(core, out->samples + out->done, frames);
+    else
+        memset(out->samples + out->done, 0, frames * sizeof(float));
     out->done += frames;
     /* The gain may jump where nobody can hear it. */
     if (frames > 0)
@@ -381,6 +397,15 @@ static void check_clock(struct core *core, uint64_t dac_ns) {
 
 void render(struct core *core, float *samples, uint32_t frames, uint64_t dac_ns) {
     struct output out = {samples, 0, frames, dac_ns, ring_gain(core->ring)};
+    if (core->wake_frames > 0) {
+        uint32_t waking = core->wake_frames < frames ? (uint32_t)core->wake_frames : frames;
+        core->wake_frames -= waking;
+        put_silence(core, &out, waking);
+        if (out.done == frames) {
+            reap(core, dac_ns); /* for what is cancelled meanwhile there is no device yet */
+            return;
+        }
+    }
     check_clock(core, dac_ns);
     obey(core, dac_ns);
     while (out.done < frames) {
