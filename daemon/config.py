@@ -13,6 +13,8 @@ import msgspec
 
 SYSTEM_FILE = Path("/etc/utterd/utterd.toml")
 SYSTEM_RUN_DIR = Path("/run/utterd")
+ROLE_RELEASE_AFTER_S = 1.0
+"""Sound servers lower others as long as a stream with a role is open, not only while it sounds."""
 
 
 class ConfigError(Exception):
@@ -70,6 +72,18 @@ class Audio(_Section, frozen=True):
     """Linear; a limiter keeps the peak below full scale."""
     speed: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
     """How much faster than a real device `wav` and `null` run; for tests."""
+    release_after_s: Annotated[float, msgspec.Meta(ge=0, le=86_400)] = 30.0
+    """The device is let go after so long without sound, and opened again while the next text is
+    synthesised; 0: never. Without a value: 0 with `keep_alive`, 1 with a `role`."""
+    wake_ms: Annotated[float, msgspec.Meta(ge=0, le=10_000)] = 0.0
+    """For sinks that swallow the first syllable (Bluetooth, HDMI): so much inaudible noise goes
+    ahead of the first sound after the device was opened."""
+    keep_alive: bool = False
+    """The device is never let go, and plays inaudible noise (-90 dBFS) instead of silence, for
+    sinks that fall asleep over silence."""
+    role: Annotated[str, msgspec.Meta(pattern=r"^$|^[A-Za-z][A-Za-z0-9_-]{0,63}$")] = ""
+    """What the sound server is told that this is, so that it lowers others while the device is
+    open: `Notification`, `Accessibility`, ... or what its configuration names; "": nothing."""
 
 
 class Engine(_Section, frozen=True):
@@ -221,7 +235,10 @@ def load(
         _merge(merged, _read(path))
     _merge(merged, _from_environment(environment))
     _merge(merged, flags or {})
-    return _checked(merged, "the command line")  # all else has been checked
+    _settle_idle(merged.setdefault("audio", {}))
+    config = _checked(merged, "the command line")  # all else has been checked
+    _check_idle(config.audio)
+    return config
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -252,6 +269,34 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
             if (value := environment.get(variable)) is not None:
                 _checked({section.name: {key.name: value}}, variable)
                 found.setdefault(section.name, {})[key.name] = value
+def _settle_idle(audio: dict[str, Any]) -> None:
+    """When the device is let go, where that is not said but follows from what is."""
+    if "release_after_s" not in audio:
+        if _checked({"audio": audio}, "the command line").audio.keep_alive:
+            audio["release_after_s"] = 0.0
+        elif audio.get("role"):
+            audio["release_after_s"] = ROLE_RELEASE_AFTER_S
+
+
+def _check_idle(audio: Audio) -> None:
+    """See that what is to happen while nothing is said goes together."""
+    if audio.keep_alive and audio.release_after_s:
+        raise ConfigError(
+            "audio.keep_alive and audio.release_after_s contradict each other: a device is kept "
+            "awake or let go; leave one of them out"
+        )
+    if audio.wake_ms and not audio.release_after_s and not audio.keep_alive:
+        raise ConfigError(
+            "audio.wake_ms does nothing for a device that stays open over silence: set "
+            "audio.keep_alive = true, or audio.release_after_s above 0"
+        )
+    if audio.role and not audio.release_after_s:
+        raise ConfigError(
+            f"audio.role {audio.role!r} would lower other sound for ever, because the device is "
+            "never let go: set audio.release_after_s above 0, or leave the role out"
+        )
+
+
     return found
 
 

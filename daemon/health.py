@@ -21,7 +21,7 @@ def describe(service: Service) -> dict[str, Any]:
     worker = service.workers.by_voice.get(voice)
     warm = worker is not None and worker.ready is not None
     problems = []
-    if not playing:
+    if not playing and not released:
         problems.append(lost.message if lost else "the sound device is not open yet")
     if not voice:
         problems.append("no voice is installed; run `utterd voices add kokoro`")
@@ -31,12 +31,13 @@ def describe(service: Service) -> dict[str, Any]:
         problems.append(f"the voice {voice} is not warm yet")
     return {
         "ok": True,
-        "audible": playing and warm,
+        "audible": (playing or released) and warm,
         "problems": problems,
         "device": {
             "open": playing,
             "name": opened.device if opened else service.config.audio.device,
             "sink": service.config.audio.sink,
+            "released": released,
             "rate": opened.rate if opened else 0,
             "latency_ms": round(opened.latency_ms, 2) if opened else 0.0,
             "realtime": bool(opened and opened.realtime),

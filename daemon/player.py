@@ -54,6 +54,11 @@ class Player:
 
     def start(self) -> None:
         """Begin."""
+        self.released = False
+        """It let go of the device for want of sound, and opens it again when there is any."""
+        self.woken = False
+        """It opened the device, last, because there was sound again: nothing had been wrong."""
+        self._expected = False
         self.child.start()
 
     def check(self) -> None:
@@ -67,6 +72,12 @@ class Player:
         self.child.stop(audio.Shutdown(), timeout_s)
 
     def _spawn(self) -> PlayerProcess:
+    def expect(self, sound: bool) -> None:
+        """Say whether sound is on its way: a device that was let go is opened meanwhile."""
+        if sound != self._expected:
+            self._expected = sound
+            self.child.send(audio.Expect(sound))
+
         settings = self._config.audio
         configure = audio.Configure(
             sink=settings.sink,
@@ -87,10 +98,11 @@ class Player:
             self.child.ready()
         match message:
             case audio.Opened():
-                self.opened, self.lost = message, None
+                self.woken = self.released
+                self.opened, self.lost, self.released = message, None, False
                 self._listener.device_changed(message, None)
             case audio.DeviceLost():
-                self.opened, self.lost = None, message
+                self.opened, self.lost, self.released = None, message, False
                 self._listener.device_changed(None, message)
             case audio.Alive():
                 self.rss_bytes = message.rss_bytes
@@ -98,16 +110,20 @@ class Player:
             case _:
                 self._listener.player_said(message)
 
+        if self._expected:
+            process.send(audio.Expect(sound=True))
     def _ended(self, reason: str) -> None:
         self._underruns_before = self.underruns
         if self.opened is None:
             return
         lost = audio.DeviceLost(
             device=self.opened.device,
+            case audio.Released():
+                self.released = True
             reason="stalled",
             message=f"the player ended ({reason}); it is started again",
             retry_ms=0,
             ns=time.monotonic_ns(),
         )
-        self.opened, self.lost = None, lost
+        self.opened, self.lost, self.released = None, lost, False
         self._listener.device_changed(None, lost)

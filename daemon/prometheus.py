@@ -173,6 +173,11 @@ def _device(now: Snapshot) -> Iterator[Metric]:
     state.add_metric([device["name"], device["sink"]], float(device["open"]))
     yield state
     yield GaugeMetricFamily(
+        "utterd_device_released",
+        "Whether it was let go until there is sound.",
+        float(device["released"]),
+    )
+    yield GaugeMetricFamily(
         "utterd_device_latency_seconds", "As its driver tells.", device["latency_ms"] / 1000
     )
     yield GaugeMetricFamily("utterd_device_rate_hertz", "Sample rate; 0: none.", device["rate"])

@@ -163,6 +163,7 @@ class Service:
                 case instructions.Silent():
                     self._silent(instruction)
         self.ring.fence = max(self.ring.fence, self.scheduler.line.way.fence)
+        self.player.expect(bool(self.scheduler.line.way.on_way))
         self._serve_desk()
         self._tell_speaking()
         self._set_timer()
@@ -234,7 +235,9 @@ class Service:
     def device_changed(self, opened: audio.Opened | None, lost: audio.DeviceLost | None) -> None:
         """The device was opened or lost."""
         if opened is not None:
-            log.info(
+            level = logging.DEBUG if self.player.woken else logging.INFO
+            log.log(
+                level,
                 "device open",
                 extra={
                     "device": opened.device,

@@ -25,6 +25,7 @@ def status(options: argparse.Namespace, config: Config) -> int:
         f"device   {device['name']} ({device['sink']}, {device['rate']} Hz, "
         f"latency {device['latency_ms']} ms, {device['underruns']} underruns, "
         f"real time {'granted' if device['realtime'] else 'not granted'})"
+        + (", let go until there is sound" if device["released"] else "")
     )
     for voice in health["voices"]:
         print(

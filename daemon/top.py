@@ -133,7 +133,9 @@ def _head(metrics: Replies) -> Iterator[str]:
     yield f"utterd   {heard}, up {_duration(daemon['uptime_s'])}, {_megabytes(daemon)}"
     yield (
         f"device   {device['name']} ({device['sink']}): "
-        + (f"open, {device['rate']} Hz, " if device["open"] else "NOT open, ")
+        + (f"open, {device['rate']} Hz, " if device["open"] else "")
+        + ("let go until there is sound, " if device["released"] else "")
+        + ("" if device["open"] or device["released"] else "NOT open, ")
         + f"latency {device['latency_ms']} ms, real time "
         + ("granted" if device["realtime"] else "not granted")
     )

@@ -1,5 +1,6 @@
 """The configuration: what wins over what, and errors that name their place."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,10 @@ VALUES: dict[str, tuple[str, Any]] = {
     "audio.ramp_ms": ("2.5", 2.5),
     "audio.gain": ("0.5", 0.5),
     "audio.speed": ("4", 4.0),
+    "audio.release_after_s": ("2", 2.0),
+    "audio.wake_ms": ("300", 300.0),
+    "audio.keep_alive": ("1", True),
+    "audio.role": ("Navigation", "Navigation"),
     "engine.voice": ("kokoro/zf_001", "kokoro/zf_001"),
     "engine.threads": ("2", 2),
     "engine.fast": ("small", "small"),
@@ -101,8 +106,7 @@ def test_a_file_and_a_flag_reach_every_key(name: str, tmp_path: Path) -> None:
     _, expected = VALUES[name]
     section, key = name.split(".")
     file = tmp_path / "one.toml"
-    shown = f'"{expected}"' if isinstance(expected, str) else expected
-    file.write_text(f"[{section}]\n{key} = {shown}\n", encoding="utf-8")
+    file.write_text(f"[{section}]\n{key} = {json.dumps(expected)}\n", encoding="utf-8")
     assert value_of(load(file, {}), name) == expected
     assert value_of(load(environment={}, flags={section: {key: expected}}), name) == expected
 
@@ -181,6 +185,51 @@ def test_an_error_in_a_flag_names_the_field() -> None:
     message = refused(environment={}, flags={"audio": {"gain": 9}})
     assert "command line" in message
     assert "gain" in message
+
+
+@pytest.mark.parametrize(
+    ("table", "seconds"),
+    [
+        ({}, 30.0),
+        ({"keep_alive": True}, 0.0),
+        ({"role": "Notification"}, 1.0),
+        ({"role": "Notification", "release_after_s": 5}, 5.0),
+        ({"release_after_s": 0}, 0.0),
+        ({"keep_alive": False, "wake_ms": 100}, 30.0),
+        ({"keep_alive": True, "release_after_s": 0, "wake_ms": 100}, 0.0),
+    ],
+)
+def test_when_the_device_is_let_go_follows_from_what_is_set(
+    table: dict[str, Any], seconds: float
+) -> None:
+    assert load(environment={}, flags={"audio": table}).audio.release_after_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("table", "parts"),
+    [
+        ({"keep_alive": True, "release_after_s": 5}, ("keep_alive", "release_after_s")),
+        ({"wake_ms": 100, "release_after_s": 0}, ("wake_ms", "keep_alive", "release_after_s")),
+        ({"role": "event", "release_after_s": 0}, ("role", "'event'", "release_after_s")),
+        ({"role": "event", "keep_alive": True}, ("role", "'event'", "release_after_s")),
+    ],
+)
+def test_settings_that_contradict_each_other_are_named(
+    table: dict[str, Any], parts: tuple[str, ...], tmp_path: Path
+) -> None:
+    message = refused(environment={}, flags={"audio": table})
+    assert all(part in message for part in parts), message
+    variables = {f"UTTERD_AUDIO_{key}".upper(): str(value) for key, value in table.items()}
+    assert refused(environment=variables) == message
+    file = tmp_path / "own.toml"
+    key, value = table.popitem()
+    file.write_text(f"[audio]\n{key} = {json.dumps(value)}\n", encoding="utf-8")
+    assert refused(file, {}, {"audio": table}) == message
+
+
+@pytest.mark.parametrize("role", ["two words", "a=b", "}", "x" * 65, "-"])
+def test_a_role_is_a_word(role: str) -> None:
+    assert "role" in refused(environment={}, flags={"audio": {"role": role}})
 
 
 def test_a_message_to_a_worker_holds_the_longest_text() -> None:

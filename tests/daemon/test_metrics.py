@@ -124,6 +124,7 @@ def snapshot(metrics: Metrics | None = None) -> dict[str, Any]:
         "queue": {"on_way": 1, "waiting": 2, "limit": 100, "paused": False},
         "device": {
             "open": True,
+            "released": False,
             "name": 'Odd "name"\\\n的',
             "sink": "device",
             "rate": 48000,
