@@ -259,16 +259,6 @@ def _checked(tree: Mapping[str, Any], origin: str) -> Config:
         raise ConfigError(f"{origin}: {error}") from None
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for section in msgspec.structs.fields(Config):
-        if not msgspec.inspect.is_struct_type(section.type):
-            continue
-        for key in msgspec.structs.fields(section.type):
-            variable = f"UTTERD_{section.name}_{key.name}".upper()
-            if (value := environment.get(variable)) is not None:
-                _checked({section.name: {key.name: value}}, variable)
-                found.setdefault(section.name, {})[key.name] = value
 def _settle_idle(audio: dict[str, Any]) -> None:
     """When the device is let go, where that is not said but follows from what is."""
     if "release_after_s" not in audio:
@@ -297,6 +287,16 @@ def _check_idle(audio: Audio) -> None:
         )
 
 
+def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for section in msgspec.structs.fields(Config):
+        if not msgspec.inspect.is_struct_type(section.type):
+            continue
+        for key in msgspec.structs.fields(section.type):
+            variable = f"UTTERD_{section.name}_{key.name}".upper()
+            if (value := environment.get(variable)) is not None:
+                _checked({section.name: {key.name: value}}, variable)
+                found.setdefault(section.name, {})[key.name] = value
     return found
 
 

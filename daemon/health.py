@@ -35,9 +35,9 @@ def describe(service: Service) -> dict[str, Any]:
         "problems": problems,
         "device": {
             "open": playing,
+            "released": released,
             "name": opened.device if opened else service.config.audio.device,
             "sink": service.config.audio.sink,
-            "released": released,
             "rate": opened.rate if opened else 0,
             "latency_ms": round(opened.latency_ms, 2) if opened else 0.0,
             "realtime": bool(opened and opened.realtime),

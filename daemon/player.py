@@ -45,6 +45,11 @@ class Player:
         self._listener = listener
         self.opened: audio.Opened | None = None
         self.lost: audio.DeviceLost | None = None
+        self.released = False
+        """It let go of the device for want of sound, and opens it again when there is any."""
+        self.woken = False
+        """It opened the device, last, because there was sound again: nothing had been wrong."""
+        self._expected = False
         self.underruns = 0
         self._underruns_before = 0
         self.rss_bytes = 0
@@ -54,12 +59,13 @@ class Player:
 
     def start(self) -> None:
         """Begin."""
-        self.released = False
-        """It let go of the device for want of sound, and opens it again when there is any."""
-        self.woken = False
-        """It opened the device, last, because there was sound again: nothing had been wrong."""
-        self._expected = False
         self.child.start()
+
+    def expect(self, sound: bool) -> None:
+        """Say whether sound is on its way: a device that was let go is opened meanwhile."""
+        if sound != self._expected:
+            self._expected = sound
+            self.child.send(audio.Expect(sound))
 
     def check(self) -> None:
         """Kill a player that says nothing any more."""
@@ -72,12 +78,6 @@ class Player:
         self.child.stop(audio.Shutdown(), timeout_s)
 
     def _spawn(self) -> PlayerProcess:
-    def expect(self, sound: bool) -> None:
-        """Say whether sound is on its way: a device that was let go is opened meanwhile."""
-        if sound != self._expected:
-            self._expected = sound
-            self.child.send(audio.Expect(sound))
-
         settings = self._config.audio
         configure = audio.Configure(
             sink=settings.sink,
@@ -91,12 +91,16 @@ class Player:
         with self._seats.spawning():
             process = PlayerProcess(self._ring, self._wake_fd, configure)
         self.grants = self._seats.seat("player", process.pid)
+        if self._expected:
+            process.send(audio.Expect(sound=True))
         return process
 
     def _said(self, message: audio.FromPlayer) -> None:
         if self.child.state is State.STARTING:
             self.child.ready()
         match message:
+            case audio.Released():
+                self.released = True
             case audio.Opened():
                 self.woken = self.released
                 self.opened, self.lost, self.released = message, None, False
@@ -110,16 +114,12 @@ class Player:
             case _:
                 self._listener.player_said(message)
 
-        if self._expected:
-            process.send(audio.Expect(sound=True))
     def _ended(self, reason: str) -> None:
         self._underruns_before = self.underruns
         if self.opened is None:
             return
         lost = audio.DeviceLost(
             device=self.opened.device,
-            case audio.Released():
-                self.released = True
             reason="stalled",
             message=f"the player ended ({reason}); it is started again",
             retry_ms=0,
