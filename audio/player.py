@@ -308,6 +308,18 @@ class Player:
         self._retry_at = time.monotonic() + self._retry_seconds
         self._retry_seconds = min(2 * self._retry_seconds, _RETRY_SECONDS[1])
 
+    def _release(self) -> None:
+        """Let go of a sink that has nothing to play; whatever is wanted opens it again."""
+        with Deadline(_CLOSE_SECONDS, self._stderr.finish):
+            self._sink.release()
+        self._reference.closed("nothing has sounded for a while, so it was let go")
+        self._channel.send(Released(time.monotonic_ns()))
+        self._format = None
+        self._feed.detach()
+        self._retry_seconds = _RETRY_SECONDS[0]
+        self._enter(Happening.IDLE)
+        gc.collect()  # off while anything sounds
+
     def _lost_message(self, reason: Reason, message: str) -> DeviceLost:
         return DeviceLost(
             device=self._sink.name,

@@ -50,7 +50,7 @@ class Header(msgspec.Struct, frozen=True):
     gap: int
     """Frames before these that were played and not published: the player could not keep up."""
     device: str
-    lost: str
+    closed: str
     """Why no samples follow until a device is open again; "" while one plays."""
     format: str = "f32le"
     channels: int = 1
@@ -84,7 +84,7 @@ class Reference:
         self._opened_ns = 0
         self._rate = 0
         self._device = ""
-        self._lost = ""
+        self._closed = ""
         self._next: int | None = None
         """Index of the frame that should come next; None where any may."""
 
@@ -135,15 +135,15 @@ class Reference:
         """A device was opened; what its callbacks were given so far is silence, and left out."""
         self._core.tapped()
         self._device, self._rate, self._opened_ns = device, rate, opened_ns
-        self._lost = ""
+        self._closed = ""
         self._next = None
 
     def closed(self, why: str) -> None:
         """The device was closed; no callback runs any more."""
         self.publish()
-        if why != self._lost:
-            self._lost = why
-            self._tell_lost()
+        if why != self._closed:
+            self._closed = why
+            self._tell_closed()
 
     def publish(self) -> None:
         """Send what the device has taken; learn who listens."""
@@ -160,7 +160,7 @@ class Reference:
 
         joined = False
         for _ in range(_SUBSCRIPTIONS_OF_ONE_TURN):
-            if not socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+            if not int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
                 break
             said, *more = socket.recv_multipart(zmq.NOBLOCK)
             if more or not TOPIC.startswith(said[1:]):
@@ -178,15 +178,15 @@ class Reference:
             self._core.tapped()
             self._next = None
         if joined:
-            self._tell_lost()
+            self._tell_closed()
 
-    def _tell_lost(self) -> None:
-        if self._lost and self.subscribed and self._socket is not None:
-            self._send(self._socket, self._next or 0, 0, b"", self._lost)
+    def _tell_closed(self) -> None:
+        if self._closed and self.subscribed and self._socket is not None:
+            self._send(self._socket, self._next or 0, 0, b"", self._closed)
             self._next = None
 
     def _send(
-        self, socket: "zmq.Socket[bytes]", index: int, dac_ns: int, samples: bytes, lost: str = ""
+        self, socket: "zmq.Socket[bytes]", index: int, dac_ns: int, samples: bytes, closed: str = ""
     ) -> None:
         frames = len(samples) // _SAMPLE_BYTES
         self._sequence += 1
@@ -200,7 +200,7 @@ class Reference:
             dac_ns=dac_ns,
             gap=0 if self._next is None else index - self._next,
             device=self._device,
-            lost=lost,
+            closed=closed,
         )
         self._next = index + frames
         socket.send_multipart([TOPIC, msgspec.json.encode(header), samples])

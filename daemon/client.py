@@ -54,6 +54,7 @@ class Client:
         self._control.linger = 0
         self._control.connect(config.control)
         self._events: zmq.Socket[bytes] | None = None
+        self._reference: zmq.Socket[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -135,6 +136,25 @@ class Client:
             "unavailable",
             f"no daemon publishes at {self._config.events}; start one with `utterd serve`",
         )
+
+    def reference(self, timeout_s: float | None = None) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """What is played, from now on, as header and mono samples of little-endian float32.
+
+        Silence is played too. Where it ends, the device is gone (the header of a message without
+        samples says so) or the player is; it goes on by itself when they are back.
+
+        Args:
+            timeout_s: end when no message has come for so long.
+        """
+        if self._reference is None:
+            self._reference = self._context.socket(zmq.SUB)
+            self._reference.linger = 0
+            self._reference.subscribe(b"reference")
+            self._reference.connect(self._config.reference)
+        wait = None if timeout_s is None else int(timeout_s * 1000)
+        while self._reference.poll(wait):
+            _, header, samples = self._reference.recv_multipart()
+            yield json.loads(header), samples
 
     def events(self, timeout_s: float | None = None) -> Iterator[dict[str, Any]]:
         """Events as they come; ends when none has come for `timeout_s`."""

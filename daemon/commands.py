@@ -216,6 +216,7 @@ class Commands:
             "python": sys.version.split()[0],
             "control": config.control,
             "events": config.events,
+            "reference": config.reference,
             "data_dir": str(config.data_dir),
             "sink": config.audio.sink,
             "device": config.audio.device,

@@ -185,6 +185,16 @@ class Config(_Section, frozen=True):
         """Address of the event socket."""
         return f"ipc://{self.run_dir / 'events.sock'}"
 
+    @property
+    def reference_file(self) -> Path:
+        """Socket file at which the player publishes what it plays."""
+        return self.run_dir / "reference.sock"
+
+    @property
+    def reference(self) -> str:
+        """Address of it."""
+        return f"ipc://{self.reference_file}"
+
 
 def default_run_dir() -> Path:
     """`/run/utterd` for root and where systemd made it, else a folder of the user."""

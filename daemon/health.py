@@ -16,7 +16,9 @@ def describe(service: Service) -> dict[str, Any]:
     """The `health` reply."""
     opened, lost = service.player.opened, service.player.lost
     age_ns = time.monotonic_ns() - service.ring.heartbeat_ns
-    playing = opened is not None and age_ns < HEARTBEAT_NS
+    released = service.player.released
+    playing = opened is not None and age_ns < HEARTBEAT_NS and not released
+    alive = service.player.alive
     voice = service.voices.default().partition("/")[0]
     worker = service.workers.by_voice.get(voice)
     warm = worker is not None and worker.ready is not None
@@ -71,6 +73,12 @@ def describe(service: Service) -> dict[str, Any]:
             "pid": service.player.child.pid,
             "restarts": service.player.child.restarts,
             "rss_bytes": service.player.rss_bytes,
+            "reference": {
+                "subscribed": bool(alive and alive.subscribed),
+                "frames": alive.reference_frames if alive else 0,
+                "dropped": alive.reference_dropped if alive else 0,
+                "problem": alive.reference_problem if alive else "",
+            },
         },
         "daemon": {
             "pid": os.getpid(),

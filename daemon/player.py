@@ -1,5 +1,6 @@
 """The player as the daemon sees it: its child, its device, its signs of life."""
 
+import grp
 import logging
 import time
 from typing import Protocol
@@ -18,6 +19,14 @@ READY_TIMEOUT_S = 10.0
 """From its start to `Opened` or `DeviceLost`."""
 SILENT_NS = 3_000_000_000
 """It says that it is alive every second."""
+
+
+def group_id(name: str) -> int:
+    """Number of a group; -1 where there is none of this name."""
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        return -1
 
 
 class Listener(Protocol):
@@ -53,6 +62,8 @@ class Player:
         self.underruns = 0
         self._underruns_before = 0
         self.rss_bytes = 0
+        self.alive: audio.Alive | None = None
+        """What it last said of itself."""
         self.grants: list[Grant] = []
         """What it was given of the machine."""
         self.child = Child("player", self._spawn, self._said, self._ended, READY_TIMEOUT_S)
@@ -76,6 +87,7 @@ class Player:
     def stop(self, timeout_s: float) -> None:
         """End it."""
         self.child.stop(audio.Shutdown(), timeout_s)
+        self._config.reference_file.unlink(missing_ok=True)  # of one that was killed
 
     def _spawn(self) -> PlayerProcess:
         settings = self._config.audio
@@ -87,6 +99,12 @@ class Player:
             period_ms=settings.period_ms,
             ramp_ms=settings.ramp_ms,
             speed=settings.speed,
+            reference=str(self._config.reference_file),
+            reference_gid=group_id(self._config.socket.group),
+            release_after_s=settings.release_after_s,
+            wake_ms=settings.wake_ms,
+            noise=settings.keep_alive or settings.wake_ms > 0,
+            role=settings.role,
         )
         with self._seats.spawning():
             process = PlayerProcess(self._ring, self._wake_fd, configure)
@@ -109,12 +127,14 @@ class Player:
                 self.opened, self.lost, self.released = None, message, False
                 self._listener.device_changed(None, message)
             case audio.Alive():
+                self.alive = message
                 self.rss_bytes = message.rss_bytes
                 self.underruns = self._underruns_before + message.underruns
             case _:
                 self._listener.player_said(message)
 
     def _ended(self, reason: str) -> None:
+        self.alive = None
         self._underruns_before = self.underruns
         if self.opened is None:
             return
