@@ -24,6 +24,14 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
     """Path of the user's lexicon; empty for none."""
     emoji: Literal["name", "silent", "skip"] = "skip"
     """Say their names, leave them out, or leave them out and report them as skipped."""
+    cache_memory_bytes: int = 0
+    """Samples of what was said lately that are held in memory; 0: none."""
+    cache_disk_bytes: int = 0
+    """The same on disk, for all voices together, of what was said twice; 0: none."""
+    cache_dir: str = ""
+    """Folder of what is on disk."""
+    cache_ttl_s: float = 604_800.0
+    """What was not said for so long is forgotten."""
 
 
 class Say(msgspec.Struct, tag=True, frozen=True):
@@ -64,6 +72,10 @@ class Abandon(msgspec.Struct, tag=True, frozen=True):
     """Forget a generation that goes `to="daemon"` (the fence speaks for the ring's)."""
 
     generation: int
+
+
+class Forget(msgspec.Struct, tag=True, frozen=True):
+    """Empty the cache of this voice, in memory and on disk, behind what is spoken now."""
 
 
 class Shutdown(msgspec.Struct, tag=True, frozen=True):
@@ -184,6 +196,28 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     """Written before the failure."""
 
 
+class CacheCounts(msgspec.Struct, frozen=True, array_like=True):
+    """What the cache did since the voice was loaded, and what it holds."""
+
+    hits: int
+    """Segments that were known."""
+    disk_hits: int
+    """Those of them that were on disk only."""
+    misses: int
+    evictions: int
+    """For want of room, or of use."""
+    damaged: int
+    """Entries or databases that were not what had been written."""
+    entries: int
+    """In memory."""
+    bytes: int
+    """In memory."""
+    disk_bytes: int
+    """Of all voices."""
+    problem: str
+    """Why the disk is not used although it should be; one line."""
+
+
 class Alive(msgspec.Struct, tag=True, frozen=True):
     """Sent about once a second from a thread of its own."""
 
@@ -193,7 +227,9 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
     busy: bool
     """It works on something, and does not just wait for room in the ring."""
     ns: int
+    cache: CacheCounts | None = None
+    """None: it has no cache."""
 
 
-ToWorker = Configure | Say | Abandon | Shutdown
+ToWorker = Configure | Say | Abandon | Forget | Shutdown
 FromWorker = Ready | Broken | FirstAudio | Segment | Pcm | Finished | Abandoned | Failed | Alive

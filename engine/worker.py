@@ -23,6 +23,10 @@ import msgspec
 
 from utterd.audio.ring import Ring, RingError
 from utterd.engine import warm
+from utterd.engine.cache.opened import open_cache
+from utterd.engine.cache.readings import RememberingReader
+from utterd.engine.cache.store import Cache
+from utterd.engine.cache.voice import CachedVoice
 from utterd.engine.channel import Channel
 from utterd.engine.frontend.reader import Reader
 from utterd.engine.messages import (
@@ -30,6 +34,7 @@ from utterd.engine.messages import (
     Alive,
     Broken,
     Configure,
+    Forget,
     Ready,
     Say,
     Shutdown,
@@ -62,11 +67,13 @@ class Worker:
         self._channel = channel
         self._ring = ring
         self._wake_fd = wake_fd
-        self._queue: queue.SimpleQueue[tuple[Say, int]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Say, int] | Forget] = queue.SimpleQueue()
         self._outlet = DaemonOutlet(channel)
         self._to_ring: RingOutlet | None = None
         self._progress = 0
         self._busy = False
+        self._reader: Reader | None = None
+        self._cache: Cache | None = None
 
     def run(self) -> NoReturn:
         """Receive until the daemon says so or is gone."""
@@ -95,6 +102,8 @@ class Worker:
                 ).start()
             case Say():
                 self._queue.put((message, received_ns))
+            case Forget():
+                self._queue.put(message)
             case Abandon():
                 self._outlet.abandon(message.generation)
             case Shutdown():
@@ -114,7 +123,10 @@ class Worker:
                     synthesizer.sweep()
                     continue
                 self._busy = True
-                synthesizer.say(*item)
+                if isinstance(item, Forget):
+                    self._forget()
+                else:
+                    synthesizer.say(*item)
         except EOFError:
             _leave(0)
         except VoiceError as error:
@@ -128,7 +140,8 @@ class Worker:
         threads = configure.threads or min(_MOST_THREADS, len(os.sched_getaffinity(0)))
         voice = load(Path(configure.voice_dir), configure.speaker, OnnxCpu(), threads)
         lexicon = Path(configure.lexicon) if configure.lexicon else None
-        reader = Reader(lexicon, emoji_policy=configure.emoji)
+        remembers = configure.cache_memory_bytes > 0
+        reader = (RememberingReader if remembers else Reader)(lexicon, emoji_policy=configure.emoji)
         loaded = time.monotonic_ns()
         factor = warm.warm(voice, reader, self._tick) if configure.warm else 0.0
         # Nothing that was loaded will ever be garbage: the collector need not look at it again.
@@ -140,7 +153,17 @@ class Worker:
             "ring": self._to_ring,
             "daemon": self._outlet,
         }
+        self._reader = reader
+        self._cache = open_cache(configure, voice, threads)
+        if self._cache is not None:
+            voice = CachedVoice(voice, self._cache)
         return Synthesizer(voice, reader, outlets, self._channel.send, self._tick)
+
+    def _forget(self) -> None:
+        if self._cache is not None:
+            self._cache.forget()
+        if isinstance(self._reader, RememberingReader):
+            self._reader.forget()
 
     def _give_up(self, message: str) -> NoReturn:
         log.error("%s", message)
@@ -155,7 +178,8 @@ class Worker:
     def _alive(self) -> Alive:
         waits = self._to_ring is not None and self._to_ring.waiting
         busy = self._busy and not waits
-        return Alive(_rss_bytes(), self._progress, busy, time.monotonic_ns())
+        counts = self._cache.counts() if self._cache else None
+        return Alive(_rss_bytes(), self._progress, busy, time.monotonic_ns(), counts)
 
 
 def _ready(voice: Voice, load_ns: int, warm_ns: int, factor: float) -> Ready:

@@ -14,6 +14,7 @@ VALUES = [
     messages.Configure(voice_dir="/voices/kokoro", speaker="zf_xiaoni", lexicon="/l"),
     messages.Say(generation=7, utterance="a", text="你好\n“world”", offset=3, final=False),
     messages.Abandon(generation=9),
+    messages.Forget(),
     messages.Shutdown(),
     messages.Ready("kokoro", 24_000, ["zh"], ["x"], ["rate"], "onnxruntime-cpu", 1.0, 2.0, 0.5),
     messages.Broken("no"),
@@ -27,7 +28,7 @@ VALUES = [
     messages.Finished(1, 100, 5.0, 0.5),
     messages.Abandoned(1, 50),
     messages.Failed(1, "internal", "why", 50),
-    messages.Alive(1000, 5, True, 99),
+    messages.Alive(1000, 5, True, 99, messages.CacheCounts(1, 2, 3, 4, 5, 6, 7, 8, "full")),
 ]  # fmt: skip
 
 

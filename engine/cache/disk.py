@@ -1,0 +1,369 @@
+"""Segments on disk: one SQLite database for all workers of a daemon, bounded in bytes and time.
+
+Only the speaking thread reads, and it never waits; a thread of its own writes, so that no disk
+stands between a text and its sound. Nothing here is worth failing for: a disk that is full, a
+folder that can't be written, a damaged file cost the cache, are told once, and speech goes on.
+
+Samples are float32 as they were made: what is read is what was written, and nothing is decoded.
+Every entry has a checksum. The folder is for its owner alone (0700, files 0600), deleted entries
+are overwritten, and the keys are hashes under a secret that lies beside them.
+"""
+
+import contextlib
+import logging
+import os
+import queue
+import secrets
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from utterd.engine.cache.keys import SECRET_BYTES
+from utterd.engine.voices.contract import Timing
+
+log = logging.getLogger("cache")
+
+DATABASE = "speech.sqlite"
+SECRET = "key"  # noqa: S105 - the name of a file
+
+_WAITING = 32
+"""Writes that may wait; more are left out."""
+_BUSY_SECONDS = 2.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS segment (
+    key BLOB PRIMARY KEY,
+    voice TEXT NOT NULL,
+    identity BLOB NOT NULL,
+    used REAL NOT NULL,
+    bytes INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    timing BLOB NOT NULL,
+    samples BLOB NOT NULL
+) STRICT
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A segment without its places in the text."""
+
+    timing: Timing
+    samples: NDArray[np.float32]
+    """Not to be written to."""
+
+
+class Disk:
+    """The database as one worker sees it.
+
+    Args:
+        folder: made where there is none.
+        voice: name of the worker's voice.
+        identity: of the voice as it is now; entries of what it was before are deleted.
+        limit_bytes: of samples, for all voices together.
+        ttl_s: an entry that was not used for so long is deleted.
+    """
+
+    def __init__(
+        self, folder: Path, voice: str, identity: bytes, limit_bytes: int, ttl_s: float
+    ) -> None:
+        self.problem = ""
+        """Why it does not work now; one line."""
+        self.bytes = 0
+        """Of all entries, as of the last write."""
+        self.evictions = 0
+        self.damaged = 0
+        self._folder = folder
+        self._voice = voice
+        self._identity = identity
+        self._limit_bytes = limit_bytes
+        self._ttl_s = ttl_s
+        self._reading: _Database | None = None
+        self._queue: queue.Queue[_Write | None] = queue.Queue(_WAITING)
+        self._queue.put(self._begin)
+        self._thread = threading.Thread(target=self._write, name="keep", daemon=True)
+        self._thread.start()
+
+    def get(self, key: bytes) -> Stored | None:
+        """An entry that is there, whole, and young enough."""
+        try:
+            self._reading = _current(self._reading, self._folder, wait_s=0.0)
+            row = self._reading.connection.execute(
+                "SELECT checksum, timing, samples FROM segment WHERE key = ? AND used > ?",
+                (key, time.time() - self._ttl_s),
+            ).fetchone()
+        except (sqlite3.Error, OSError):
+            self._drop(key)  # the writing thread meets the same, tells, and mends what it can
+            return None
+        if row is None:
+            return None
+        stored = _unpack(*row)
+        if stored is None:
+            self.damaged += 1
+            log.warning("a damaged entry of the cache in %s was dropped", self._folder)
+            self._drop(key)
+        else:
+            self.touch(key)
+        return stored
+
+    def put(self, key: bytes, stored: Stored) -> bool:
+        """Keep an entry, soon; False if too much is waiting already."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            timing, samples = _pack(stored)
+            checksum, size = _checksum(timing, samples), len(samples)
+            row = (key, self._voice, self._identity, time.time(), size, checksum, timing, samples)
+            connection.execute("INSERT OR REPLACE INTO segment VALUES (?,?,?,?,?,?,?,?)", row)
+            self._evict(connection)
+
+        return self._later(write)
+
+    def touch(self, key: bytes) -> None:
+        """An entry was used."""
+        values = time.time(), key
+        self._later(lambda c: c.execute("UPDATE segment SET used = ? WHERE key = ?", values))
+
+    def clear(self) -> None:
+        """Delete all entries of this voice, what waits to be written among them; waits for it."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM segment WHERE voice = ?", (self._voice,))
+            self._evict(connection)
+
+        self._queue.put(write)
+        self.flush()
+
+    def flush(self) -> None:
+        """Wait until what was asked for is done."""
+        self._queue.join()
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self._queue.put(None)
+        self._thread.join()
+        if self._reading is not None:
+            self._reading.connection.close()
+
+    def _drop(self, key: bytes) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM segment WHERE key = ?", (key,))
+            self._evict(connection)
+
+        self._later(write)
+
+    def _later(self, write: "_Write") -> bool:
+        try:
+            self._queue.put_nowait(write)
+        except queue.Full:
+            return False
+        return True
+
+    # ---- the writing thread ----
+
+    def _write(self) -> None:
+        database: _Database | None = None
+        while (write := self._queue.get()) is not None:
+            try:
+                database = _current(database, self._folder, wait_s=_BUSY_SECONDS)
+                with database.connection:
+                    write(database.connection)
+                self.problem = ""
+            except (sqlite3.Error, OSError) as error:
+                self._failed(error)
+            self._queue.task_done()
+        if database is not None:
+            database.connection.close()
+        self._queue.task_done()
+
+    def _failed(self, error: sqlite3.Error | OSError) -> None:
+        """Tell once; a file that is no sound database is deleted, and the next write begins anew.
+
+        What is full, locked or forbidden is an `OperationalError`; it may be better next time.
+        """
+        problem = f"the cache in {self._folder} can't be used: {error}"
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(
+            error, sqlite3.OperationalError
+        ):
+            self.damaged += 1
+            problem = f"the cache in {self._folder} is damaged ({error}): begun anew"
+            for suffix in ("", "-wal", "-shm"):
+                with contextlib.suppress(OSError):
+                    (self._folder / f"{DATABASE}{suffix}").unlink()
+        if self.problem != problem:
+            log.warning("%s", problem)
+        self.problem = problem
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Delete what the voice said when it was another one."""
+        ours = self._voice, self._identity
+        connection.execute("DELETE FROM segment WHERE voice = ? AND identity <> ?", ours)
+        self._evict(connection)
+
+    def _evict(self, connection: sqlite3.Connection) -> None:
+        """Delete what is too old, then what was used longest ago, until the rest fits."""
+        oldest = time.time() - self._ttl_s
+        rows = connection.execute("SELECT key, bytes, used FROM segment ORDER BY used").fetchall()
+        total = sum(size for _, size, _ in rows)
+        for key, size, used in rows:
+            if total <= self._limit_bytes and used > oldest:
+                break
+            connection.execute("DELETE FROM segment WHERE key = ?", (key,))
+            self.evictions += 1
+            total -= size
+        self.bytes = total
+
+
+_Write = Callable[[sqlite3.Connection], object]
+"""What the writing thread does, within a transaction."""
+
+
+def secret(folder: Path) -> bytes:
+    """The secret of a cache, made where there is none.
+
+    Raises:
+        OSError: it can be neither read nor made.
+    """
+    _make(folder)
+    path = folder / SECRET
+    for _ in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            found = path.read_bytes()
+            if len(found) == SECRET_BYTES:
+                return found
+            path.unlink()  # cut short: whatever was kept under it is lost
+        mine = folder / f".{SECRET}.{os.getpid()}"
+        mine.unlink(missing_ok=True)
+        descriptor = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(SECRET_BYTES))
+        with contextlib.suppress(FileExistsError):  # another worker was faster: its secret holds
+            os.link(mine, path)
+        mine.unlink()
+    return path.read_bytes()
+
+
+def describe(folder: Path) -> dict[str, tuple[int, int]]:
+    """Entries and bytes of each voice; none where there is no cache.
+
+    Raises:
+        OSError: it is there and can't be read.
+    """
+    if not (folder / DATABASE).exists():
+        return {}
+    with _opened(folder) as connection:
+        rows = connection.execute(
+            "SELECT voice, count(*), sum(bytes) FROM segment GROUP BY voice ORDER BY voice"
+        )
+        return {voice: (count, size) for voice, count, size in rows}
+
+
+def clear(folder: Path, voice: str = "") -> int:
+    """Delete the entries of a voice, or all of them, and overwrite what they were.
+
+    Returns:
+        How many there were.
+
+    Raises:
+        OSError: they can't be deleted.
+    """
+    if not (folder / DATABASE).exists():
+        return 0
+    with _opened(folder) as connection:
+        with connection:
+            deleted = connection.execute(
+                "DELETE FROM segment WHERE ? IN ('', voice)", (voice,)
+            ).rowcount
+        with contextlib.suppress(sqlite3.OperationalError):  # a worker reads: the room is used anew
+            connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return int(deleted)
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with contextlib.closing(_connect(folder, _BUSY_SECONDS)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise OSError(f"the cache in {folder} can't be used ({error}): delete the folder") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Database:
+    connection: sqlite3.Connection
+    file: tuple[int, int]
+    """Device and inode: another worker may have put a new one in its place."""
+
+
+def _current(database: _Database | None, folder: Path, *, wait_s: float) -> _Database:
+    """The open database if it still is the one on disk, else that one."""
+    path = folder / DATABASE
+    if database is not None:
+        try:
+            if _file(path) == database.file:
+                return database
+        except FileNotFoundError:
+            pass
+        database.connection.close()
+    connection = _connect(folder, wait_s)
+    return _Database(connection, _file(path))
+
+
+def _file(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+def _connect(folder: Path, wait_s: float) -> sqlite3.Connection:
+    _make(folder)
+    path = folder / DATABASE
+    # SQLite gives its other files the permissions of this one.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path, timeout=wait_s)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        # A loss of power may cost the last entries, never the rest.
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute("PRAGMA journal_size_limit=4194304")
+        connection.execute(_SCHEMA)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o077:
+        folder.chmod(0o700)
+
+
+def _pack(stored: Stored) -> tuple[bytes, bytes]:
+    timing = stored.timing
+    return (
+        msgspec.msgpack.encode((timing.words, timing.marks, timing.samples)),
+        stored.samples.astype("<f4", copy=False).tobytes(),
+    )
+
+
+def _unpack(checksum: int, timing: bytes, samples: bytes) -> Stored | None:
+    """An entry as it was; None if it isn't whole."""
+    if _checksum(timing, samples) != checksum:
+        return None
+    words, marks, count = msgspec.msgpack.decode(
+        timing, type=tuple[tuple[int, ...], tuple[int, ...], int]
+    )
+    made = np.frombuffer(samples, "<f4").astype(np.float32, copy=False)
+    return Stored(Timing(words, marks, count), made) if len(made) == count else None
+
+
+def _checksum(timing: bytes, samples: bytes) -> int:
+    return zlib.crc32(samples, zlib.crc32(timing))

@@ -1,0 +1,40 @@
+"""From a worker's configuration to its cache."""
+
+import logging
+import secrets
+from pathlib import Path
+
+from utterd.engine.cache import disk, keys
+from utterd.engine.cache.store import Cache
+from utterd.engine.messages import Configure
+from utterd.engine.voices.contract import Voice
+
+log = logging.getLogger("cache")
+
+
+def open_cache(configure: Configure, voice: Voice, threads: int) -> Cache | None:
+    """The cache of a voice that was just loaded; None if it is to have none.
+
+    A folder that can't be used leaves the cache in memory, and is told.
+    """
+    if not configure.cache_memory_bytes and not configure.cache_disk_bytes:
+        return None
+    identity = keys.identity(Path(configure.voice_dir), configure.speaker, voice.runtime, threads)
+    secret, kept, problem = secrets.token_bytes(keys.SECRET_BYTES), None, ""
+    if configure.cache_disk_bytes:
+        folder = Path(configure.cache_dir)
+        try:
+            secret = disk.secret(folder)
+        except OSError as error:
+            problem = f"nothing is cached on disk: {folder}: {error.strerror}"
+            log.warning("%s", problem)
+        else:
+            limit, ttl_s = configure.cache_disk_bytes, configure.cache_ttl_s
+            kept = disk.Disk(folder, voice.name, identity, limit, ttl_s)
+    return Cache(
+        keys.Keys(secret, identity),
+        configure.cache_memory_bytes,
+        configure.cache_ttl_s,
+        kept,
+        problem,
+    )

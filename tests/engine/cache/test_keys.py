@@ -1,0 +1,77 @@
+"""A key is the same for what sounds the same, and for nothing else."""
+
+import dataclasses
+import shutil
+
+import pytest
+
+from tests.engine.saying import segment
+from utterd.engine.cache.keys import Keys, identity
+from utterd.engine.frontend.contract import Mark, Phoneme, Syllable, Word
+from utterd.engine.voices.contract import Controls
+
+SPOKEN = segment("ni xau")
+KEYS = Keys(b"s" * 32, b"voice")
+
+
+def test_its_place_in_the_text_does_not_matter():
+    moved = dataclasses.replace(
+        SPOKEN,
+        start=90,
+        end=96,
+        phonemes=tuple(Phoneme(p.symbol, p.start + 90, p.end + 90) for p in SPOKEN.phonemes),
+        words=tuple(Word(w.start + 90, w.end + 90, w.first) for w in SPOKEN.words),
+        pause_ms=900,
+        volume=0.5,
+    )
+    assert KEYS.of(moved, Controls()) == KEYS.of(SPOKEN, Controls())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": "nihao"},
+        {"language": "zh"},
+        {"phonemes": SPOKEN.phonemes[:-1]},
+        {"words": SPOKEN.words[:-1]},
+        {"marks": ()},
+        {"marks": (Mark("m", 1),)},
+        {"syllables": (Syllable("你", "ni3", "ni2", 0, 1),)},
+    ],
+    ids=str,
+)
+def test_what_a_voice_reads_matters(change):
+    assert KEYS.of(dataclasses.replace(SPOKEN, **change), Controls()) != KEYS.of(SPOKEN, Controls())
+
+
+@pytest.mark.parametrize(
+    "controls", [Controls(rate=1.001), Controls(pitch=1.1), Controls(speaker="x")], ids=str
+)
+def test_how_it_is_said_matters(controls):
+    assert KEYS.of(SPOKEN, controls) != KEYS.of(SPOKEN, Controls())
+
+
+def test_voice_and_secret_matter():
+    known = {
+        Keys(secret, voice).of(SPOKEN, Controls())
+        for secret in (b"s" * 32, b"t" * 32)
+        for voice in (b"voice", b"other")
+    }
+    assert len(known) == 4
+
+
+def test_the_identity_is_of_package_speaker_runtime_and_threads(package, tmp_path):
+    same = identity(package.folder, "", "cpu", 1)
+    assert identity(package.folder, "", "cpu", 1) == same
+    shutil.copytree(package.folder, tmp_path / "voice")
+    assert identity(tmp_path / "voice", "", "cpu", 1) == same
+    manifest = tmp_path / "voice" / "voice.toml"
+    text = manifest.read_text()
+    manifest.write_text(text.replace('sha256 = "', 'sha256 = "0', 1))
+    others = {
+        identity(tmp_path / "voice", "", "cpu", 1),
+        identity(package.folder, "x", "cpu", 1),
+        identity(package.folder, "", "gpu", 1),
+        identity(package.folder, "", "cpu", 2),
+    }
+    assert len(others | {same}) == 5
