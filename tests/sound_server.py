@@ -7,6 +7,7 @@ Needs the packages: libportaudio2 pipewire pipewire-bin pipewire-alsa wireplumbe
 pipewire-jack libjack-jackd2-dev gcc util-linux
 """
 
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ _PROGRAMS = (
     "wpctl",
     "pw-jack",
     "pw-cli",
+    "pw-dump",
     "setpriv",
     "gcc",
 )
@@ -39,8 +42,11 @@ _CAPTURE_SOURCE = Path(__file__).parent / "audio" / "capture.c"
 _NODE = """{{
   factory.name = support.null-audio-sink  node.name = {name}  node.description = "{name} speaker"
   media.class = Audio/Sink  audio.position = [ FL FR ]  audio.rate = {rate}
-  object.linger = true  node.pause-on-idle = false
+  object.linger = true  {sleep}
 }}"""
+_NEVER_SLEEPS = "node.pause-on-idle = false"
+_SLEEPS = "node.pause-on-idle = true  session.suspend-timeout-seconds = 1"
+"""As sound cards do, only sooner."""
 _CONFIGURATION = """
 context.properties = {{
   default.clock.rate = {rate}  default.clock.quantum = {quantum}
@@ -99,7 +105,7 @@ class SoundServer:
         }
         configuration = self.folder / "config/pipewire/pipewire.conf.d/10-speaker.conf"
         configuration.parent.mkdir(parents=True)
-        node = _NODE.format(name=SINK, rate=RATE)
+        node = _NODE.format(name=SINK, rate=RATE, sleep=_NEVER_SLEEPS)
         configuration.write_text(_CONFIGURATION.format(rate=RATE, quantum=QUANTUM, node=node))
         self._capture_program = self.folder / "capture"
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -156,11 +162,34 @@ class SoundServer:
         """Take the speaker away, as if it were unplugged."""
         self.run("pw-cli", "destroy", SINK)
 
-    def add_sink(self) -> None:
-        """Plug the speaker in again."""
+    def add_sink(self, *, sleeps: bool = False) -> None:
+        """Plug the speaker in again, or one that is suspended a second after the last sound."""
+        node = _NODE.format(name=SINK, rate=RATE, sleep=_SLEEPS if sleeps else _NEVER_SLEEPS)
         # The node lingers; the client that made it may go.
-        self.run("pw-cli", "create-node", "adapter", _NODE.format(name=SINK, rate=RATE))
+        self.run("pw-cli", "create-node", "adapter", node)
         self._wait_for(lambda: f'node.name = "{SINK}"' in self._default_sink(), "the speaker")
+
+    @contextmanager
+    def sleeping(self) -> Iterator[None]:
+        """Within this context the speaker is suspended whenever nobody plays; it is so at first."""
+        self.remove_sink()
+        self.add_sink(sleeps=True)
+        try:
+            self.wait_for_state(SINK, "suspended")
+            yield
+        finally:
+            self.remove_sink()
+            self.add_sink()
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """What the server knows of each node, by its name: `state`, `props` and more."""
+        found = json.loads(self.run("pw-dump"))
+        infos = [one["info"] for one in found if one["type"] == "PipeWire:Interface:Node"]
+        return {info["props"].get("node.name", ""): info for info in infos}
+
+    def wait_for_state(self, node: str, state: str) -> None:
+        """Wait until a node is `running`, `idle` or `suspended`."""
+        self._wait_for(lambda: self.nodes()[node]["state"] == state, f"{node} {state}")
 
     def run(self, *command: str) -> str:
         """Run a program as a client of this server and return what it prints."""
@@ -175,12 +204,22 @@ class SoundServer:
         ).stdout
 
     @contextmanager
-    def capture(self) -> Iterator[Recorder]:
-        """Record what the speaker plays within this context."""
+    def capture(self, *, passive: bool = False) -> Iterator[Recorder]:
+        """Record what the speaker plays within this context.
+
+        Args:
+            passive: do not keep the speaker awake; what it sleeps through is not recorded.
+        """
+        passively = {"PIPEWIRE_PROPS": "{ node.passive = true }"} if passive else {}
         samples, times = self.folder / "capture.f32", self.folder / "capture.times"
         process = subprocess.Popen(
             ["pw-jack", self._capture_program, samples, times, "monitor_FL"],
-            env={**os.environ, **self.environment, "PIPEWIRE_LATENCY": f"{QUANTUM}/{RATE}"},
+            env={
+                **os.environ,
+                **self.environment,
+                **passively,
+                "PIPEWIRE_LATENCY": f"{QUANTUM}/{RATE}",
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

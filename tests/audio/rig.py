@@ -31,10 +31,10 @@ class Rig:
         self.events: list[FromPlayer] = []
         self.open(rate)
 
-    def open(self, rate: int) -> None:
-        """A device of this rate is there."""
+    def open(self, rate: int, *, wake_ms: float = 0.0, noise: bool = False) -> None:
+        """A device of this rate is there, perhaps one that has to wake."""
         self.rate = rate
-        self.core.configure(rate, 2, PERIOD, 5.0, LEAD_MS, 10.0, False, 1.0)
+        self.core.configure(rate, 2, PERIOD, 5.0, LEAD_MS, 10.0, False, 1.0, wake_ms, noise)
         self.feed.attach(rate)
 
     def lose(self) -> None:
