@@ -1,5 +1,6 @@
 """What each command does and answers."""
 
+import asyncio
 import importlib.metadata
 import logging
 import sys
@@ -17,6 +18,7 @@ from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.server import Peer
 from utterd.daemon.service import Service
 from utterd.daemon.synthesis import Job
+from utterd.engine.cache.disk import clear
 
 log = logging.getLogger("commands")
 
@@ -66,6 +68,7 @@ class Commands:
             protocol.Warmup: self._warm_up,
             protocol.Load: self._warm_up,
             protocol.Unload: self._unload,
+            protocol.Forget: self._forget,
             protocol.Set: self._set,
             protocol.Ping: self._ping,
             protocol.Describe: self._describe,
@@ -236,6 +239,19 @@ class Commands:
             raise ProtocolError("unavailable", f"the voice {voice} has something to say", "voice")
         service.unload(voice)
         return {"ok": True, "voice": voice}
+
+    def _forget(self, _: protocol.Forget, call: Call) -> None:
+        self._service.workers.forget()
+        folder = self._service.config.cache_dir
+        clearing = asyncio.get_running_loop().run_in_executor(None, clear, folder)
+
+        def then(done: "asyncio.Future[int]") -> None:
+            if (error := done.exception()) is not None:
+                call.answer(protocol.error_reply(ProtocolError("internal", str(error))))
+            else:
+                call.answer({"ok": True, "deleted": done.result()})
+
+        clearing.add_done_callback(then)
 
     def _set(self, command: protocol.Set, _: Call) -> Reply:
         service = self._service

@@ -121,6 +121,18 @@ class Limits(_Section, frozen=True):
     """An open text that gets no token for so long is complete."""
 
 
+class Cache(_Section, frozen=True):
+    """What was said lately, so that it sounds at once when it is said again."""
+
+    memory_mb: Annotated[int, msgspec.Meta(ge=0, le=65_536)] = 16
+    """In each worker, and gone with it; 10 MB are 100 s of speech. 0: no text or sound is kept."""
+    disk_mb: Annotated[int, msgspec.Meta(ge=0, le=1_048_576)] = 0
+    """In the folder `cache` beside the voices, for all of them together: what was said twice, as
+    sound that the owner of the folder can listen to. 0: nothing that was said is on disk."""
+    ttl_hours: Annotated[float, msgspec.Meta(gt=0, le=87_600)] = 168.0
+    """What was not said again for so long is deleted."""
+
+
 class Ducking(_Section, frozen=True):
     """Shell commands that lower other sound while we speak; undone even if the daemon is killed."""
 
@@ -154,6 +166,7 @@ class Config(_Section, frozen=True):
     audio: Audio = Audio()
     engine: Engine = Engine()
     limits: Limits = Limits()
+    cache: Cache = Cache()
     ducking: Ducking = Ducking()
     metrics: Metrics = Metrics()
     log: Log = Log()
@@ -174,6 +187,11 @@ class Config(_Section, frozen=True):
     def sounds_dir(self) -> Path:
         """Folder of the sound icons."""
         return Path(self.paths.sounds) if self.paths.sounds else self.data_dir / "sounds"
+
+    @property
+    def cache_dir(self) -> Path:
+        """Folder of what was said, where it is kept on disk."""
+        return self.data_dir / "cache"
 
     @property
     def control(self) -> str:

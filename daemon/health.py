@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from utterd.daemon.service import Service
 from utterd.daemon.supervisor import State
 
@@ -31,6 +33,8 @@ def describe(service: Service) -> dict[str, Any]:
         problems.append(worker.broken)
     elif not warm:
         problems.append(f"the voice {voice} is not warm yet")
+    caches = [w.cache for w in service.workers.by_voice.values() if w.cache]
+    problems += sorted({cache.problem for cache in caches if cache.problem})
     return {
         "ok": True,
         "audible": (playing or released) and warm,
@@ -57,6 +61,7 @@ def describe(service: Service) -> dict[str, Any]:
                 "pid": one.child.pid,
                 "rss_bytes": one.rss_bytes,
                 "problem": one.broken,
+                "cache": msgspec.structs.asdict(one.cache) if one.cache else None,
             }
             for name, one in service.workers.by_voice.items()
         ],

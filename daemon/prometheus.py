@@ -226,6 +226,36 @@ def _voices(now: Snapshot) -> Iterator[Metric]:
             factors.add_metric([voice["name"], voice["runtime"]], voice["real_time_factor"])
     yield breakers
     yield factors
+    yield from _caches({v["name"]: v["cache"] for v in now["voices"] if v["cache"]})
+
+
+def _caches(caches: Mapping[str, Snapshot]) -> Iterator[Metric]:
+    """Since a voice was loaded: they begin anew with its worker."""
+    asked = CounterMetricFamily(
+        "utterd_cache_segments",
+        "Segments that were known from memory, known from disk, or not known.",
+        labels=["voice", "found"],
+    )
+    size = GaugeMetricFamily(
+        "utterd_cache_bytes",
+        "Samples that are kept; those on disk are of all voices.",
+        labels=["voice", "place"],
+    )
+    evicted = CounterMetricFamily(
+        "utterd_cache_evictions", "Segments dropped for want of room or of use.", labels=["voice"]
+    )
+    damaged = CounterMetricFamily(
+        "utterd_cache_damaged", "Entries and files that were damaged.", labels=["voice"]
+    )
+    for voice, cache in caches.items():
+        asked.add_metric([voice, "memory"], cache["hits"] - cache["disk_hits"])
+        asked.add_metric([voice, "disk"], cache["disk_hits"])
+        asked.add_metric([voice, "nowhere"], cache["misses"])
+        size.add_metric([voice, "memory"], cache["bytes"])
+        size.add_metric([voice, "disk"], cache["disk_bytes"])
+        evicted.add_metric([voice], cache["evictions"])
+        damaged.add_metric([voice], cache["damaged"])
+    yield from (asked, size, evicted, damaged)
 
 
 def _buckets(described: Snapshot) -> tuple[list[tuple[str, float]], float]:

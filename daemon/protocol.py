@@ -211,6 +211,10 @@ class Unload(Command, tag="unload", frozen=True):
     voice: str
 
 
+class Forget(Command, tag="forget", frozen=True):
+    """Delete what was said from the cache, in memory and on disk; answered when it is done."""
+
+
 class Set(Command, tag="set", frozen=True):
     """Change what holds for everyone until the daemon ends; answered with what holds now."""
 
@@ -248,6 +252,7 @@ AnyCommand = (
     | Warmup
     | Load
     | Unload
+    | Forget
     | Set
     | Ping
     | Describe

@@ -157,6 +157,19 @@ def _voices(metrics: Replies) -> Iterator[str]:
         )
         if voice["problem"]:
             yield f"  {voice['problem']}"
+        if voice["cache"]:
+            yield from _cache(voice["cache"])
+
+
+def _cache(cache: Replies) -> Iterator[str]:
+    asked = cache["hits"] + cache["misses"]
+    yield (
+        f"  cache: {cache['hits']} of {asked} segments known ({cache['disk_hits']} from disk), "
+        f"{cache['bytes'] / 1e6:.1f} MB in memory, {cache['disk_bytes'] / 1e6:.1f} MB on disk, "
+        f"{cache['evictions']} evicted, {cache['damaged']} damaged"
+    )
+    if cache["problem"]:
+        yield f"  {cache['problem']}"
 
 
 def _queue(metrics: Replies, queue: Replies) -> Iterator[str]:

@@ -53,6 +53,8 @@ class Worker:
         self.ready: engine.Ready | None = None
         self.broken = ""
         self.rss_bytes = 0
+        self.cache: engine.CacheCounts | None = None
+        """Of its current life."""
         self.grants: list[Grant] = []
         """What it was given of the machine."""
         self.breaker = Breaker()
@@ -76,6 +78,7 @@ class Worker:
                 self._listener.worker_broken(self.voice, message.message)
             case engine.Alive():
                 self.rss_bytes = message.rss_bytes
+                self.cache = message.cache
                 self._watch(message)
             case _:
                 if isinstance(message, engine.Finished):
@@ -162,6 +165,11 @@ class Workers:
         if worker := self.by_voice.get(voice):
             worker.child.send(message)
 
+    def forget(self) -> None:
+        """Empty the caches of all voices that are loaded."""
+        for worker in self.by_voice.values():
+            worker.child.send(engine.Forget())
+
     def check(self, needed: Callable[[str], bool]) -> None:
         """Kill workers that have not even said that they are alive, and idle ones that grew.
 
@@ -186,12 +194,17 @@ class Workers:
         with self._seats.spawning():
             process = WorkerProcess(self._ring.fd, self._wake_fd)
         self.by_voice[voice].grants = self._seats.seat("worker", process.pid)
+        cache = self._config.cache
         process.send(
             engine.Configure(
                 voice_dir=str(self._voices.folder / voice),
                 threads=self._config.engine.threads,
                 lexicon=self._config.paths.lexicon,
                 emoji=self._config.engine.emoji,
+                cache_memory_bytes=cache.memory_mb * 1_000_000,
+                cache_disk_bytes=cache.disk_mb * 1_000_000,
+                cache_dir=str(self._config.cache_dir),
+                cache_ttl_s=cache.ttl_hours * 3600,
             )
         )
         return process

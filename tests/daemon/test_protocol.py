@@ -55,6 +55,7 @@ CASES: dict[str, dict[str, Any]] = {
     "say_again": {"client": "car", "id": "b"},
     "status": {"client": "car", "id": "a"},
     "voices": {"client": "car"},
+    "forget": {"client": "car"},
     "info": {"client": "car"},
     "health": {"client": "car"},
     "metrics": {"client": "car"},
