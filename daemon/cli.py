@@ -281,12 +281,18 @@ def _service_is_ours() -> bool:
 
 
 def _serve(_: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.handover import EXIT_AGAIN
     from utterd.daemon.main import StartError, serve
+    from utterd.daemon.notify import is_watched
 
     try:
-        serve(config)
+        again = serve(config)
     except StartError as error:
         return _complain(str(error), FAILED)
+    if again and is_watched():
+        return EXIT_AGAIN
+    if again:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
     return FINE
 
 

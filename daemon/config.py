@@ -113,8 +113,13 @@ class Limits(_Section, frozen=True):
     """Of one text; more would not fit into one message to a worker."""
     message_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)] = 1 << 20
     """Of one command; a longer one is refused."""
-    worker_rss_mb: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """An idle worker that is larger is started anew; 0: no limit."""
+    worker_rss_mb: Annotated[int, msgspec.Meta(ge=0)] = 4000
+    """A worker that grows beyond it is started anew when it has nothing to do; 0: no limit.
+    Likewise the next two."""
+    player_rss_mb: Annotated[int, msgspec.Meta(ge=0)] = 250
+    daemon_rss_mb: Annotated[int, msgspec.Meta(ge=0)] = 500
+    """The daemon ends itself with status 75, for systemd to start it again, where that started
+    it; else it becomes a new one in the same process."""
     stream_flush_ms: Annotated[int, msgspec.Meta(ge=10, le=86_400_000)] = 300
     """An open text that gets no token for so long is spoken as far as it has come."""
     stream_end_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 30.0

@@ -2,11 +2,11 @@
 
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from utterd.daemon.memory import rss_bytes
 from utterd.daemon.service import Service
 from utterd.daemon.supervisor import State
 
@@ -60,6 +60,8 @@ def describe(service: Service) -> dict[str, Any]:
                 "breaker": one.breaker.state.value,
                 "pid": one.child.pid,
                 "rss_bytes": one.rss_bytes,
+                "renewals": one.child.renewals,
+                "memory_problem": one.ceiling.problem,
                 "problem": one.broken,
                 "cache": msgspec.structs.asdict(one.cache) if one.cache else None,
             }
@@ -78,6 +80,8 @@ def describe(service: Service) -> dict[str, Any]:
             "pid": service.player.child.pid,
             "restarts": service.player.child.restarts,
             "rss_bytes": service.player.rss_bytes,
+            "renewals": service.player.child.renewals,
+            "memory_problem": service.player.ceiling.problem,
             "reference": {
                 "subscribed": bool(alive and alive.subscribed),
                 "frames": alive.reference_frames if alive else 0,
@@ -88,6 +92,9 @@ def describe(service: Service) -> dict[str, Any]:
         "daemon": {
             "pid": os.getpid(),
             "rss_bytes": rss_bytes(),
+            "renewals": service.renewals,
+            "renewed_because": service.renewed_because,
+            "memory_problem": service.ceiling.problem,
             "uptime_s": round((time.monotonic_ns() - service.began_ns) / 1e9, 1),
         },
     }
@@ -120,9 +127,3 @@ def ready(service: Service) -> bool:
         and worker.ready is not None
         and service.player.child.state is State.READY
     )
-
-
-def rss_bytes() -> int:
-    """Resident memory of this process."""
-    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -24,27 +24,33 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("main")
 
+Ends = asyncio.Queue[str]
+"""What ends the daemon: "", or why another shall take its place."""
+
 
 class StartError(Exception):
     """The daemon can't start; one line: what happened, to what, and what to do."""
 
 
-def serve(config: Config) -> None:
-    """Run the daemon until SIGTERM or SIGINT.
+def serve(config: Config) -> bool:
+    """Run the daemon until SIGTERM or SIGINT, or until it has grown over its limit.
+
+    Returns:
+        Whether another shall take its place.
 
     Raises:
         StartError: another daemon runs, a folder or socket can't be had, or it was taken away.
     """
     with _lock(config.run_dir):
         _raise_descriptor_limit()
-        asyncio.run(_run(config))
+        return asyncio.run(_run(config))
 
 
-async def _run(config: Config) -> None:
-    stopped = asyncio.Event()
+async def _run(config: Config) -> bool:
+    ends: Ends = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, ends.put_nowait, "")
     server: Server
 
     def publish(topic: bytes, body: bytes) -> None:
@@ -54,7 +60,7 @@ async def _run(config: Config) -> None:
         server.reply(peer, body, *frames)
 
     try:
-        service = Service(config, publish)
+        service = Service(config, publish, renew=ends.put_nowait)
     except ConfigError as error:
         raise StartError(str(error)) from None
     commands = Commands(service, reply)
@@ -67,29 +73,46 @@ async def _run(config: Config) -> None:
     service.start()
     tasks = [
         asyncio.create_task(_announce(service)),
-        asyncio.create_task(_watch(server, stopped)),
+        asyncio.create_task(_watch(server, ends)),
     ]
-    await stopped.wait()
+    again = await _wait(service, ends)
     notify.notify("STOPPING=1")
-    log.info("stopping")
+    log.info("stopping", extra={"reason": again} if again else None)
     reachable = server.intact()
     for task in tasks:
         task.cancel()
     if exporter is not None:
         exporter.close()
+    if again:
+        # Before the children end: what clients send from now on waits for the next daemon.
+        server.close()
+        service.hand_over()
     service.close()
     server.close()
     if not reachable:
         raise StartError(
             f"the sockets in {config.run_dir} were taken away while it ran: start it anew"
         )
+    await asyncio.sleep(0.001)  # a signal that came meanwhile
+    return bool(again) and ends.empty()
 
 
-async def _watch(server: Server, stopped: asyncio.Event) -> None:
+async def _wait(service: Service, ends: Ends) -> str:
+    """Wait for the end.
+
+    Returns:
+        Why another daemon shall take the place of this one; "" if none shall.
+    """
+    while (reason := await ends.get()) and not service.is_idle():
+        service.renewal = ""  # something was asked for in the last moment
+    return reason
+
+
+async def _watch(server: Server, ends: Ends) -> None:
     """End a daemon that no client can find any more, so that it is started anew."""
     while server.intact():
         await asyncio.sleep(1.0)
-    stopped.set()
+    ends.put_nowait("")
 
 
 async def _export(config: Config, service: Service) -> "Exporter | None":
@@ -112,6 +135,7 @@ async def _announce(service: Service) -> None:
     gc.collect()
     gc.freeze()
     notify.notify("READY=1", "STATUS=ready")
+    service.ready()
     log.info("ready", extra={"control": service.config.control})
     interval = notify.watchdog_seconds() / 3
     while interval:

@@ -23,6 +23,11 @@ def notify(*assignments: str) -> None:
             return  # the manager went away or does not read: nothing hangs on its being told
 
 
+def is_watched() -> bool:
+    """Whether a service manager started us, and starts us again."""
+    return bool(os.environ.get("NOTIFY_SOCKET"))
+
+
 def watchdog_seconds() -> float:
     """Interval within which systemd wants `WATCHDOG=1`; 0 if it does not."""
     if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):

@@ -9,6 +9,7 @@ from utterd.audio import messages as audio
 from utterd.audio.client import PlayerProcess
 from utterd.audio.ring import Ring
 from utterd.daemon.config import Config
+from utterd.daemon.memory import Ceiling
 from utterd.daemon.supervisor import Child, State
 from utterd.sysconfig.client import Seats
 from utterd.sysconfig.realtime import Grant
@@ -40,6 +41,10 @@ class Listener(Protocol):
         """The device was opened or lost."""
         ...
 
+    def renewing(self, what: str, reason: str) -> None:
+        """A child that has nothing to do is started anew."""
+        ...
+
 
 class Player:
     """The player, over all its lives."""
@@ -66,6 +71,7 @@ class Player:
         """What it last said of itself."""
         self.grants: list[Grant] = []
         """What it was given of the machine."""
+        self.ceiling = Ceiling("player_rss_mb", config.limits.player_rss_mb)
         self.child = Child("player", self._spawn, self._said, self._ended, READY_TIMEOUT_S)
 
     def start(self) -> None:
@@ -78,11 +84,33 @@ class Player:
             self._expected = sound
             self.child.send(audio.Expect(sound))
 
-    def check(self) -> None:
-        """Kill a player that says nothing any more."""
-        silent_ns = time.monotonic_ns() - self.child.heard_ns
-        if self.child.state is State.READY and silent_ns > SILENT_NS:
+    def check(self, *, idle: bool) -> None:
+        """Kill a player that says nothing any more, and start one anew that has grown too large.
+
+        Args:
+            idle: whether nothing sounds, or is about to.
+        """
+        if self.child.state is not State.READY:
+            return
+        if time.monotonic_ns() - self.child.heard_ns > SILENT_NS:
             self.child.kill("no sign of life for 3 s")
+            return
+        reason = self.ceiling.look("player", self.child.ready_ns, self.rss_bytes)
+        if reason and idle:
+            self._renew(reason)
+
+    def _renew(self, reason: str) -> None:
+        self._listener.renewing("player", reason)
+        self.child.renew(audio.Shutdown(), reason)
+        if self.opened is not None:
+            self.lost = audio.DeviceLost(
+                device=self.opened.device,
+                reason="stalled",
+                message=f"the player is started anew ({reason})",
+                retry_ms=0,
+                ns=time.monotonic_ns(),
+            )
+        self.opened, self.released = None, False
 
     def stop(self, timeout_s: float) -> None:
         """End it."""
@@ -136,7 +164,7 @@ class Player:
     def _ended(self, reason: str) -> None:
         self.alive = None
         self._underruns_before = self.underruns
-        if self.opened is None:
+        if self.opened is None or self.child.renewing:
             return
         lost = audio.DeviceLost(
             device=self.opened.device,

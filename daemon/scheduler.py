@@ -59,6 +59,11 @@ class Scheduler:
         self.out.clear()
         return taken
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is on its way to the speaker, or just cut and not yet silent."""
+        return not self.line.way.on_way and not self._cutting.cuts.settling
+
     # ---- commands ----
 
     def speak(

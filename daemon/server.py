@@ -178,14 +178,17 @@ class Server:
             return False
 
     def close(self) -> None:
-        """Send what is queued (200 ms at most) and remove the sockets."""
+        """Send what is queued (200 ms at most) and remove the sockets; a second time, nothing."""
         for task in self._tasks:
             task.cancel()
         if self._authenticator is not None:
             self._authenticator.stop()
+            self._authenticator = None
+        self._publishers.clear()
         self._context.destroy(linger=200)
         for path in self._files:
             path.unlink(missing_ok=True)
+        self._files.clear()
 
 
 async def _receive(socket: zmq.asyncio.Socket) -> list[bytes]:

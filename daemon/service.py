@@ -5,6 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from utterd.audio import messages as audio
 from utterd.audio.ring import Ring
@@ -12,7 +13,9 @@ from utterd.daemon import events, instructions
 from utterd.daemon.config import Config
 from utterd.daemon.ducking import Ducking
 from utterd.daemon.durable import Durable
+from utterd.daemon.handover import Handover, leave, take
 from utterd.daemon.journal import JournalError
+from utterd.daemon.memory import Ceiling, rss_bytes
 from utterd.daemon.metrics import Metrics
 from utterd.daemon.player import Player
 from utterd.daemon.protocol import ProtocolError
@@ -30,6 +33,9 @@ log = logging.getLogger("service")
 
 CHECK_S = 1.0
 """How often the children's signs of life are looked at."""
+IDLE_CHECKS = 5
+"""So many in a row found nothing to do before the daemon itself is started anew: it is deaf until
+its voice is loaded again."""
 
 
 class Service:
@@ -38,13 +44,20 @@ class Service:
     Args:
         config: checked.
         send: publishes topic and body of an event.
+        renew: gets the reason why another daemon should take the place of this one.
 
     Raises:
         utterd.sysconfig.config.ConfigError: `[tune]` does not fit the machine.
     """
 
-    def __init__(self, config: Config, send: Callable[[bytes, bytes], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        send: Callable[[bytes, bytes], None],
+        renew: Callable[[str], None],
+    ) -> None:
         self.config = config
+        self._renew = renew
         self.began_ns = time.monotonic_ns()
         self.metrics = Metrics()
         self.voices = Voices(config.data_dir, config.engine)
@@ -74,6 +87,15 @@ class Service:
         self._device_was_lost = False
         self._player_restarts = 0
         """Of the player when it last opened the device."""
+        self._player_renewals = 0
+        self._idle_checks = 0
+        """How many checks in a row found nothing to do."""
+        self.ceiling = Ceiling("daemon_rss_mb", config.limits.daemon_rss_mb)
+        self.renewal = ""
+        """Why another daemon should take the place of this one."""
+        self.renewals = 0
+        self.renewed_because = ""
+        """Why the one before ended, where it ended for that."""
         self._speaking = False
         self._tickets: dict[int, Callable[[instructions.Silent], None]] = {}
         self._warm_waiters: dict[str, list[Callable[[str], None]]] = {}
@@ -83,6 +105,7 @@ class Service:
 
     def start(self) -> None:
         """Start the player and the default voice."""
+        self._take_over()
         self.player.start()
         self._load_default()
         self._restore()
@@ -104,6 +127,35 @@ class Service:
         self.workers.stop(timeout_s=0.3)
         self.ring.close()
         os.close(self.wake_fd)
+
+    def is_idle(self) -> bool:
+        """Whether nothing sounds, waits, is held or being made, for anyone."""
+        line = self.scheduler.line
+        return (
+            self.scheduler.is_silent
+            and not line.waiting
+            and not line.paused
+            and self.desk.is_idle
+            and not self._warm_waiters
+            and not self._tickets
+            and not self.publisher.next_ns()
+        )
+
+    def ready(self) -> None:
+        """The voice is warm; who subscribed to an earlier daemon is back by now."""
+        if self.renewed_because:
+            self.emit(events.Recovered(what="daemon", message="it is ready again"))
+
+    def hand_over(self) -> None:
+        """Write down for the next daemon what clients rely on; the journal has the texts."""
+        handover = Handover.of(
+            self.scheduler.line.records,
+            reason=self.renewal,
+            renewals=self.renewals + 1,
+            gain=self.ring.gain,
+            voice=self.voices.preferred,
+        )
+        leave(self._handover_file, handover)
 
     # ---- what commands need ----
 
@@ -208,6 +260,11 @@ class Service:
         self.scheduler.worker_lost(voice, self.ring.written, time.monotonic_ns())
         self.carry_out()
 
+    def worker_renewing(self, voice: str, reason: str) -> None:
+        """A worker that has nothing to do is started anew."""
+        self.scheduler.worker_unloaded(voice)
+        self.renewing(f"voice {voice}", reason)
+
     def worker_broken(self, voice: str, message: str) -> None:
         """A voice can't be loaded."""
         log.error("voice broken", extra={"voice": voice, "reason": message})
@@ -232,6 +289,10 @@ class Service:
         self.scheduler.sounding.player_said(message, time.monotonic_ns())
         self.carry_out()
 
+    def renewing(self, what: str, reason: str) -> None:
+        """A child that has nothing to do is started anew."""
+        self.emit(events.Degraded(what=what, message=f"{reason}; it is started anew"))
+
     def device_changed(self, opened: audio.Opened | None, lost: audio.DeviceLost | None) -> None:
         """The device was opened or lost."""
         if opened is not None:
@@ -251,6 +312,9 @@ class Service:
                 self.scheduler.sounding.ring_played(time.monotonic_ns())
                 self.carry_out()
             self._player_restarts = restarts
+            if self.player.child.renewals != self._player_renewals:
+                self._player_renewals = self.player.child.renewals
+                self.emit(events.Recovered(what="player", message="it is ready again"))
             if self._device_was_lost:
                 self.emit(
                     events.DeviceBack(
@@ -272,6 +336,27 @@ class Service:
             )
 
     # ---- inside ----
+
+    @property
+    def _handover_file(self) -> Path:
+        return self.config.data_dir / "handover"
+
+    def _take_over(self) -> None:
+        handover = take(self._handover_file)
+        if handover is None:
+            return
+        log.info("taken over", extra={"reason": handover.reason, "renewals": handover.renewals})
+        self.renewals, self.renewed_because = handover.renewals, handover.reason
+        self.ring.gain = handover.gain
+        self.voices.prefer(handover.voice)
+        handover.recall(self.scheduler.line.records)
+
+    def _check_own_memory(self) -> None:
+        reason = self.ceiling.look("daemon", self.began_ns, rss_bytes())
+        if reason and self._idle_checks >= IDLE_CHECKS and not self.renewal:
+            self.renewal = reason
+            self.renewing("daemon", reason)
+            self._renew(reason)
 
     def _restore(self) -> None:
         """Take up what an earlier daemon accepted as durable and did not speak to its end."""
@@ -354,12 +439,14 @@ class Service:
             self.workers.load(voice)
 
     def _check(self) -> None:
+        self._check_timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)
         if self._no_default:
             self._load_default()
         now_ns = time.monotonic_ns()
         # A daemon that was stopped itself has not read yet what its children said meanwhile.
         if now_ns - self._checked_ns < 2 * CHECK_S * 1e9:
-            self.player.check()
+            self._idle_checks = self._idle_checks + 1 if self.is_idle() else 0
+            self.player.check(idle=self.scheduler.is_silent)
             self.workers.check(self.needs)
+            self._check_own_memory()
         self._checked_ns = now_ns
-        self._check_timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)

@@ -13,6 +13,8 @@ BACK_OFF_S = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 """Waits before the first, second, ... restart in a row; the last one repeats."""
 EXIT_S = 0.05
 """A child that closed its channel is about to exit; its exit code says more than a kill's."""
+RENEWAL_S = 2.0
+"""A child that was asked to end and has not by then is killed."""
 STABLE_S = 30.0
 """A child that lived so long starts again without delay."""
 
@@ -53,6 +55,8 @@ class State(Enum):
     STOPPED = "stopped"
     STARTING = "starting"
     READY = "ready"
+    RENEWING = "renewing"
+    """It was asked to end, having nothing to do, and is started again at once."""
     WAITING = "waiting"
     """For the end of its back-off."""
     BROKEN = "broken"
@@ -64,6 +68,7 @@ class Stimulus(Enum):
 
     START = "start"
     READY = "ready"
+    RENEW = "renew"
     LOST = "lost"
     BREAK = "break"
     STOP = "stop"
@@ -74,14 +79,18 @@ TRANSITIONS: dict[tuple[State, Stimulus], State] = {
     (State.WAITING, Stimulus.START): State.STARTING,
     (State.BROKEN, Stimulus.START): State.STARTING,
     (State.STARTING, Stimulus.READY): State.READY,
+    (State.READY, Stimulus.RENEW): State.RENEWING,
     (State.STARTING, Stimulus.LOST): State.WAITING,
     (State.READY, Stimulus.LOST): State.WAITING,
+    (State.RENEWING, Stimulus.LOST): State.WAITING,
     (State.STARTING, Stimulus.BREAK): State.BROKEN,
     (State.READY, Stimulus.BREAK): State.BROKEN,
+    (State.RENEWING, Stimulus.BREAK): State.BROKEN,
     (State.BROKEN, Stimulus.LOST): State.BROKEN,
     (State.STOPPED, Stimulus.STOP): State.STOPPED,
     (State.STARTING, Stimulus.STOP): State.STOPPED,
     (State.READY, Stimulus.STOP): State.STOPPED,
+    (State.RENEWING, Stimulus.STOP): State.STOPPED,
     (State.WAITING, Stimulus.STOP): State.STOPPED,
     (State.BROKEN, Stimulus.STOP): State.STOPPED,
 }
@@ -109,6 +118,12 @@ class Child:
         self.name = name
         self.state = State.STOPPED
         self.restarts = 0
+        self.renewals = 0
+        """Restarts that were our own wish."""
+        self.renewing = False
+        """Its life ends by our own wish, or has."""
+        self.ready_ns = 0
+        """When its current life was ready."""
         self.heard_ns = 0
         """When it last said something."""
         self._spawn = spawn
@@ -131,6 +146,7 @@ class Child:
         if self.state not in (State.STOPPED, State.WAITING, State.BROKEN):
             return
         self._apply(Stimulus.START)
+        self.renewing = False
         self._cancel_timer()
         loop = asyncio.get_running_loop()
         self._started_at = time.monotonic()
@@ -148,6 +164,7 @@ class Child:
     def ready(self) -> None:
         """It can work."""
         self._apply(Stimulus.READY)
+        self.ready_ns = time.monotonic_ns()
         self._cancel_timer()
 
     def broken(self) -> None:
@@ -166,6 +183,16 @@ class Child:
             log.warning("killed", extra={"child": self.name, "reason": reason})
             self._reason = reason
             self._client.kill()
+
+    def renew(self, message: Any, reason: str) -> None:  # noqa: ANN401
+        """Ask one that has nothing to do to end with `message`; the next life begins at once."""
+        self._apply(Stimulus.RENEW)
+        self.renewing = True
+        log.info("renewing", extra={"child": self.name, "reason": reason})
+        self._reason = reason
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(RENEWAL_S, self.kill, reason)
+        self.send(message)
 
     def stop(self, message: Any, timeout_s: float) -> None:  # noqa: ANN401
         """Ask it to end with `message` and wait, at most `timeout_s`; it is not started again."""
@@ -209,12 +236,14 @@ class Child:
         self._life_ended(reason)
 
     def _life_ended(self, reason: str) -> None:
-        log.warning("ended", extra={"child": self.name, "reason": reason})
+        level = logging.INFO if self.renewing else logging.WARNING
+        log.log(level, "ended", extra={"child": self.name, "reason": reason})
         loop = asyncio.get_running_loop()
         self._cancel_timer()
         self._apply(Stimulus.LOST)
-        stable = time.monotonic() - self._started_at > STABLE_S
+        stable = self.renewing or time.monotonic() - self._started_at > STABLE_S
         self._failures = 1 if stable else self._failures + 1
+        self.renewals += self.renewing
         self._on_lost(reason)
         if self.state is State.WAITING:
             self.restarts += 1

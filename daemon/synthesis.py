@@ -69,6 +69,11 @@ class Desk:
             )
         self._waiting.append(job)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job waits or is under way."""
+        return not self._waiting and not self._busy
+
     def wanted_voices(self) -> set[str]:
         """Voices that jobs wait for."""
         return {job.voice for job in self._waiting}

@@ -19,7 +19,8 @@ class Voices:
     def __init__(self, data_dir: Path, config: Engine) -> None:
         self.folder = data_dir / "voices"
         self._config = config
-        self._preferred = ""
+        self.preferred = ""
+        """What `prefer` was told."""
         self._seen_ns = -1
         self._installed: dict[str, package.VoicePackage] = {}
 
@@ -37,8 +38,8 @@ class Voices:
 
     def default(self) -> str:
         """`NAME` or `NAME/SPEAKER` of the default voice; empty if nothing is installed."""
-        if self._preferred or self._config.voice:
-            return self._preferred or self._config.voice
+        if self.preferred or self._config.voice:
+            return self.preferred or self._config.voice
         installed = self.installed()
         if "kokoro" in installed:
             return "kokoro"
@@ -46,7 +47,7 @@ class Voices:
 
     def prefer(self, voice: str) -> None:
         """Make a voice the default until the daemon ends."""
-        self._preferred = voice
+        self.preferred = voice
 
     def choose(self, command: Speech) -> tuple[str, str]:
         """Name of the package and speaker ("" for its default) that a command asks for.

@@ -9,6 +9,7 @@ from utterd.audio.ring import Ring
 from utterd.daemon.breaker import Breaker
 from utterd.daemon.breaker import State as BreakerState
 from utterd.daemon.config import Config
+from utterd.daemon.memory import Ceiling
 from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.supervisor import Child, State
 from utterd.daemon.voices import Voices
@@ -32,6 +33,10 @@ class Listener(Protocol):
 
     def worker_lost(self, voice: str, reason: str) -> None:
         """A worker died."""
+        ...
+
+    def worker_renewing(self, voice: str, reason: str) -> None:
+        """A worker that has nothing to do is started anew."""
         ...
 
     def worker_broken(self, voice: str, message: str) -> None:
@@ -58,6 +63,7 @@ class Worker:
         self.grants: list[Grant] = []
         """What it was given of the machine."""
         self.breaker = Breaker()
+        self.ceiling = Ceiling("worker_rss_mb", config.limits.worker_rss_mb)
         self._listener = listener
         self._stall_ns = int(config.engine.stall_timeout_s * 1e9)
         self._progress = (-1, 0)
@@ -93,10 +99,16 @@ class Worker:
         elif alive.ns - since_ns > self._stall_ns:
             self.child.kill(f"no progress for {self._stall_ns / 1e9:.0f} s")
 
+    def renew(self, reason: str) -> None:
+        """End it, having nothing to do, and start it anew."""
+        self.ready = None
+        self.child.renew(engine.Shutdown(), reason)
+        self._listener.worker_renewing(self.voice, reason)
+
     def _lost(self, reason: str) -> None:
         self.ready = None
         self._progress = (-1, 0)
-        if self.broken:
+        if self.broken or self.child.renewing:
             return
         self.breaker.failed(time.monotonic_ns())
         self._listener.worker_lost(self.voice, reason)
@@ -171,19 +183,20 @@ class Workers:
             worker.child.send(engine.Forget())
 
     def check(self, needed: Callable[[str], bool]) -> None:
-        """Kill workers that have not even said that they are alive, and idle ones that grew.
+        """Kill workers that say nothing any more, and start idle ones anew that have grown.
 
         Args:
             needed: whether a voice has anything to say now or next.
         """
-        limit_bytes = self._config.limits.worker_rss_mb * 1_000_000
         for worker in self.by_voice.values():
             if worker.child.state is not State.READY:
                 continue
             if time.monotonic_ns() - worker.child.heard_ns > SILENT_NS:
                 worker.child.kill("no sign of life for 10 s")
-            elif limit_bytes and worker.rss_bytes > limit_bytes and not needed(worker.voice):
-                worker.child.kill(f"its {worker.rss_bytes / 1e6:.0f} MB are over the limit")
+                continue
+            reason = worker.ceiling.look(worker.child.name, worker.child.ready_ns, worker.rss_bytes)
+            if reason and not needed(worker.voice):
+                worker.renew(reason)
 
     def stop(self, timeout_s: float) -> None:
         """End all."""

@@ -47,6 +47,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "limits.message_bytes": ("4096", 4096),
     "limits.stream_flush_ms": ("100", 100),
     "limits.worker_rss_mb": ("900", 900),
+    "limits.player_rss_mb": ("90", 90),
+    "limits.daemon_rss_mb": ("120", 120),
     "limits.stream_end_s": ("5", 5.0),
     "cache.memory_mb": ("4", 4),
     "cache.disk_mb": ("64", 64),
