@@ -98,10 +98,16 @@ class Stages:
 
 
 def describe(
-    generation: Generation, segment: text.Segment, speech: Speech, pause: int, last: bool
+    generation: Generation,
+    segment: text.Segment,
+    speech: Speech,
+    *,
+    begin: int,
+    pause: int,
+    last: bool,
 ) -> messages.Segment:
-    """The message about a segment that begins at the generation's position."""
-    begin = generation.position
+    """The message about a segment that begins at a position."""
+    timing = speech.timing
     generation.skipped += speech.skipped
     generation.segments += 1
     return messages.Segment(
@@ -110,14 +116,14 @@ def describe(
         start=segment.start,
         end=segment.end,
         position=begin,
-        samples=speech.timing.samples + pause,
+        samples=timing.samples + pause,
         words=[
             messages.Word(word.start, word.end, begin + at)
-            for word, at in zip(segment.words, speech.timing.words, strict=True)
+            for word, at in zip(segment.words, timing.words, strict=True)
         ],
         marks=[
             messages.Mark(mark.name, begin + at)
-            for mark, at in zip(segment.marks, speech.timing.marks, strict=True)
+            for mark, at in zip(segment.marks, timing.marks, strict=True)
         ],
         skipped=generation.take_skipped(),
         last=last,

@@ -172,19 +172,22 @@ class Synthesizer:
         speech = self._voice.speak(segment, controls, lambda: self._is_dropped(generation))
         stages.encoded = stages.encoded or speech.encoded_ns
         pause = 0 if last else round(segment.pause_ms * self._voice.sample_rate / 1000 / rate)
-        message = describe(generation, segment, speech, pause, last)
-        rest = speech.timing.samples
-        if not rest:
-            self._send(message)
+
+        def tell() -> None:
+            self._send(describe(generation, segment, speech, begin=begin, pause=pause, last=last))
+
+        begin, made, told = generation.position, 0, False
         volume = np.float32(piece.volume * segment.volume)
         for chunk in speech.chunks():
             stages.first_chunk = stages.first_chunk or time.monotonic_ns()
-            rest -= len(chunk)
-            if not rest:
-                self._send(message)
+            made += len(chunk)
+            if told := speech.settled and made == speech.timing.samples:
+                tell()
             samples = chunk if volume == 1.0 else chunk * volume
-            self._write(generation, samples, last=last and not rest)
+            self._write(generation, samples, last=last and told)
             self._first_audio(generation, stages)
+        if not told:  # nothing of it has a sound
+            tell()
         if pause or (last and not speech.timing.samples):
             self._write(generation, np.zeros(pause, np.float32), last=last)
 

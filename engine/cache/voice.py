@@ -61,6 +61,11 @@ class _Remembered:
         self._key = key
 
     @property
+    def settled(self) -> bool:
+        """See `Speech.settled`."""
+        return self._speech.settled
+
+    @property
     def timing(self) -> Timing:
         """See `Speech.timing`."""
         return self._speech.timing

@@ -11,7 +11,7 @@ import msgspec
 import torch
 
 from utterd.engine.training import checkpoint, graphs, plan
-from utterd.engine.training.network import Acoustic, Prosody, Shape
+from utterd.engine.training.network import KERNEL, Acoustic, Prosody, Shape
 from utterd.engine.voices import package
 from utterd.engine.voices.small import Network
 from utterd.engine.voices.small_frames import SAMPLE_RATE
@@ -84,7 +84,13 @@ def write(
         graphs.write_encode(unfinished / "encode.onnx", networks.acoustic, networks.prosody)
         graphs.write_decode(unfinished / "decode.onnx", networks.acoustic, networks.shape)
     shape = networks.shape
-    network = Network(planned.vocabulary, hidden=shape.encoder, state=shape.decoder)
+    looks = networks.acoustic.encoder.dilations, networks.prosody.phonemes.dilations
+    network = Network(
+        planned.vocabulary,
+        hidden=shape.encoder,
+        state=shape.decoder,
+        reach=max(sum(dilations) for dilations in looks) * (KERNEL // 2),
+    )
     (unfinished / "network.json").write_bytes(msgspec.json.encode(network))
     (unfinished / "recipe.json").write_text(json.dumps(recipe, indent=1), "utf-8")
     manifest = package.Manifest(

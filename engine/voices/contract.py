@@ -37,16 +37,24 @@ class Timing:
 
 
 class Speech(Protocol):
-    """A segment being synthesised: first its timing, then its samples chunk by chunk."""
+    """A segment being synthesised: its samples chunk by chunk, and its timing."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether `timing` is known; true before the last chunk at the latest.
+
+        Where it is not, asking for `timing` takes its time, and more than the next chunk follows.
+        """
+        ...
 
     @property
     def timing(self) -> Timing:
-        """Known before the first sample."""
+        """Lengths and places, the same whenever it is asked for."""
         ...
 
     @property
     def encoded_ns(self) -> int:
-        """When the timing was known (CLOCK_MONOTONIC)."""
+        """When enough was known for the first chunk (CLOCK_MONOTONIC)."""
         ...
 
     @property

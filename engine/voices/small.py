@@ -6,7 +6,6 @@ and energy), `decode.onnx` (frames to samples, with carried state) and `network.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -19,14 +18,14 @@ from utterd.engine.voices.contract import Control, Controls, Timing
 from utterd.engine.voices.numbered import numbered
 from utterd.engine.voices.package import VoiceError, VoicePackage
 from utterd.engine.voices.small_frames import HOP
+from utterd.engine.voices.small_plan import Encoded, Manner, Plan
 from utterd.engine.voices.small_stream import Decoder, Stream
+from utterd.engine.voices.whole import WholeSpeech
 
 PAD = 0
 _FIRST_BLOCKS = 6
 """75 ms."""
 _MOST_BLOCKS = 64
-_EDGE_FRAMES = 1.0
-"""Longest that the pads at the ends of a segment may sound, in frames."""
 _SLOWEST, _FASTEST = 0.5, 3.0
 _LOWEST, _HIGHEST = 0.5, 2.0
 _EDGE_SAMPLES = small_frames.SAMPLE_RATE // 100
@@ -41,6 +40,8 @@ class Network(msgspec.Struct, frozen=True):
     """Channels of a phoneme's vector."""
     state: int
     """Channels of the decoder's states."""
+    reach: int = 0
+    """Tokens that `encode.onnx` looks at on either side of each; 0: not known."""
 
 
 class Small:
@@ -62,16 +63,19 @@ class Small:
         self.runtime = runtime.name
         network = msgspec.json.decode(package.path("network.json").read_bytes(), type=Network)
         self._symbols = network.symbols
-        self._encode = runtime.load(package.path("encode.onnx"), threads)
+        self._reach = network.reach
+        self._graph = runtime.load(package.path("encode.onnx"), threads)
         graph = runtime.load(package.path("decode.onnx"), threads)
         self._decoder = Decoder(graph, network.hidden, network.state)
 
     @property
     def network_ns(self) -> int:
         """See `Voice.network_ns`."""
-        return self._encode.busy_ns + self._decoder.graph.busy_ns
+        return self._graph.busy_ns + self._decoder.graph.busy_ns
 
-    def speak(self, segment: Segment, controls: Controls, abandon: Abandon) -> "SmallSpeech":
+    def speak(
+        self, segment: Segment, controls: Controls, abandon: Abandon
+    ) -> "SmallSpeech | WholeSpeech":
         """Begin a segment; see `Voice.speak`.
 
         Its first chunk is decoded here: where its sound begins settles where the words stand.
@@ -79,87 +83,117 @@ class Small:
         tokens, place, skipped = numbered(segment.phonemes, self._symbols, self.name)
         if not tokens:
             nothing = Timing((0,) * len(segment.words), (0,) * len(segment.marks), 0)
-            return SmallSpeech(nothing, time.monotonic_ns(), skipped, None, [], 0)
-        hidden, ends, frames = self._encoded([PAD, *tokens, PAD], controls)
-        encoded_ns = time.monotonic_ns()
-        stream = Stream(self._decoder, hidden, frames, abandon)
-        head, samples = _first_sound(stream)
-        # The PAD in front is the first of them: where it ends, the first phoneme begins.
-        begins = np.maximum(ends * HOP - head, 0)
-        timing = Timing(
-            words=tuple(int(begins[place[word.first]]) for word in segment.words),
-            marks=tuple(int(begins[place[mark.first]]) for mark in segment.marks),
-            samples=stream.total * HOP - head,
+            none = np.zeros(0, np.float32)
+            return WholeSpeech(nothing, time.monotonic_ns(), skipped, none, self.sample_rate)
+        manner = Manner(
+            rate=min(_FASTEST, max(_SLOWEST, controls.rate)),
+            pitch=min(_HIGHEST, max(_LOWEST, controls.pitch)),
         )
-        return SmallSpeech(timing, encoded_ns, skipped, stream, samples, head)
+        first = _FIRST_BLOCKS + self._decoder.ahead
+        plan = Plan(self._encode, [PAD, *tokens, PAD], manner, self._reach, first)
+        encoded_ns = time.monotonic_ns()
+        stream = Stream(self._decoder, plan.hidden, plan.frames, abandon)
+        # The PAD in front is the first of them: where it ends, the first phoneme begins.
+        words = [place[word.first] for word in segment.words]
+        marks = [place[mark.first] for mark in segment.marks]
+        return SmallSpeech(plan, stream, words, marks, skipped=skipped, encoded_ns=encoded_ns)
 
     def close(self) -> None:
         """Free the runtime."""
-        self._encode.close()
+        self._graph.close()
         self._decoder.graph.close()
 
-    def _encoded(
-        self, tokens: Sequence[int], controls: Controls
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64], small_frames.Frames]:
-        """Vectors of the tokens, where each ends in frames, and the frames."""
-        rate = min(_FASTEST, max(_SLOWEST, controls.rate))
-        pitch = min(_HIGHEST, max(_LOWEST, controls.pitch))
-        hidden, durations, points = self._encode.run(
-            ["hidden", "durations", "contour"],
-            {"tokens": np.array([tokens], np.int64)},
+    def _encode(self, tokens: Sequence[int]) -> Encoded:
+        hidden, durations, contour = self._graph.run(
+            ["hidden", "durations", "contour"], {"tokens": np.array([tokens], np.int64)}
         )
-        lengths = durations[0].astype(np.float64)
-        lengths[[0, -1]] = np.minimum(lengths[[0, -1]], _EDGE_FRAMES)
-        lengths /= rate
-        ends = np.maximum(small_frames.ends(lengths), 1)
-        f0, energy = small_frames.contour(points[0], ends, lengths, pitch)
-        return hidden[0], ends, small_frames.frames(ends, f0, energy)
+        return Encoded(hidden[0], durations[0].astype(np.float64), contour[0])
 
 
-@dataclass(frozen=True, slots=True)
 class SmallSpeech:
-    """A segment on its way; see `Speech`."""
+    """A segment on its way; see `Speech`.
 
-    timing: Timing
-    encoded_ns: int
-    skipped: tuple[Skipped, ...]
-    stream: Stream | None
-    """None where there is nothing to say."""
-    first: list[NDArray[np.float32]]
-    """What was decoded to find the first sound."""
-    head: int
-    """Samples of silence to leave out at the beginning; below 0, samples to put there."""
+    Args:
+        plan: what to say.
+        stream: the plan on its way through the decoder, at its beginning.
+        words: place of each word's first phoneme in the plan's ends.
+        marks: likewise.
+        skipped: see `Speech.skipped`.
+        encoded_ns: see `Speech.encoded_ns`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        stream: Stream,
+        words: Sequence[int],
+        marks: Sequence[int],
+        *,
+        skipped: tuple[Skipped, ...],
+        encoded_ns: int,
+    ) -> None:
+        self.skipped = skipped
+        self.encoded_ns = encoded_ns
+        self._plan = plan
+        self._stream = stream
+        self._words = words
+        self._marks = marks
+        self._head, self._first = self._first_sound()
+
+    @property
+    def settled(self) -> bool:
+        """See `Speech.settled`."""
+        return self._plan.settled
+
+    @property
+    def timing(self) -> Timing:
+        """See `Speech.timing`."""
+        self._settle()
+        begins = np.maximum(self._plan.ends * HOP - self._head, 0)
+        return Timing(
+            words=tuple(int(begins[place]) for place in self._words),
+            marks=tuple(int(begins[place]) for place in self._marks),
+            samples=self._stream.total * HOP - self._head,
+        )
 
     def chunks(self) -> Iterator[NDArray[np.float32]]:
         """See `Speech.chunks`."""
-        if self.stream is None:
-            return
         blocks = _FIRST_BLOCKS
-        samples = _placed(np.concatenate(self.first), self.head)
+        samples = _placed(self._first, self._head)
         at_head = True
         while True:
-            last = self.stream.done == self.stream.total
+            last = self._stream.done == self._stream.total
             _fade(samples, at_head, last)
             yield samples
             at_head = False
             if last:
                 return
-            blocks = _next_size(blocks, self.stream)
-            samples = self.stream.take(blocks)
+            self._settle()
+            blocks = _next_size(blocks, self._stream)
+            samples = self._stream.take(blocks)
 
+    def _settle(self) -> None:
+        if not self._plan.settled:
+            self._plan.settle()
+            self._stream.extend(self._plan.hidden, self._plan.frames)
 
-def _first_sound(stream: Stream) -> tuple[int, list[NDArray[np.float32]]]:
-    """Decode up to the first sound; returns the silence too many before it, and the chunks."""
-    taken = []
-    before = 0
-    while stream.done < stream.total:
-        samples = stream.take(_next_size(0, stream))
-        taken.append(samples)
-        loud = np.flatnonzero(np.abs(samples) > shape.AUDIBLE)
-        if len(loud):
-            return before + int(loud[0]) - _EDGE_SAMPLES, taken
-        before += len(samples)
-    return max(0, before - _EDGE_SAMPLES), taken
+    def _first_sound(self) -> tuple[int, NDArray[np.float32]]:
+        """Decode up to the first sound; returns the silence too many before it, and the samples.
+
+        Silence too many is below 0 where some has to be put there.
+        """
+        taken: list[NDArray[np.float32]] = []
+        before = 0
+        while self._stream.done < self._stream.total:
+            if taken:
+                self._settle()
+            samples = self._stream.take(_next_size(0, self._stream))
+            taken.append(samples)
+            loud = np.abs(samples) > shape.AUDIBLE
+            if (first := int(loud.argmax())) or loud[0]:
+                return before + first - _EDGE_SAMPLES, np.concatenate(taken)
+            before += len(samples)
+        return max(0, before - _EDGE_SAMPLES), np.concatenate(taken)
 
 
 def _next_size(blocks: int, stream: Stream) -> int:

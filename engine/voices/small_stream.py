@@ -35,6 +35,8 @@ class Decoder:
         self.hidden = hidden
         self.state = state
         self.halo = len(self.states) * _KEPT // 2
+        self.ahead = self.halo + _SPAN - 2
+        """Frames behind a block that it hangs on."""
         self.noise = noise_table()
 
 
@@ -49,20 +51,24 @@ class Stream:
     """
 
     def __init__(self, decoder: Decoder, hidden: Array, frames: Frames, abandon: Abandon) -> None:
-        self.total = len(frames.phoneme)
         self.done = 0
         self._decoder = decoder
         self._abandon = abandon
-        self._before, self._after = decoder.halo + 1, decoder.halo + _SPAN - 2
-        self._hidden = hidden
-        self._phoneme = frames.phoneme
-        self._features = frames.features
-        self._source = _padded(frames.source, _SPAN - 1, _SPAN - 1)
+        self._before, self._after = decoder.halo + 1, decoder.ahead
+        self.extend(hidden, frames)
         empty = np.zeros((1, 0, decoder.state), np.float32)
         self._states: list[Array] = [
             np.zeros((1, 0, _SPAN * 300), np.float32),
             *(empty for _ in decoder.states),
         ]
+
+    def extend(self, hidden: Array, frames: Frames) -> None:
+        """Go on with more frames; what the blocks that were taken hang on must be as it was."""
+        self.total = len(frames.phoneme)
+        self._hidden = hidden
+        self._phoneme = frames.phoneme
+        self._features = frames.features
+        self._source = _padded(frames.source, _SPAN - 1, _SPAN - 1)
 
     def take(self, blocks: int) -> Array:
         """Return the next `blocks` x 300 samples, fewer at the end.

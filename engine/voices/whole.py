@@ -20,6 +20,7 @@ class WholeSpeech:
     skipped: tuple[Skipped, ...]
     samples: NDArray[np.float32]
     sample_rate: int
+    settled: bool = True
 
     def chunks(self) -> Iterator[NDArray[np.float32]]:
         """See `Speech.chunks`."""

@@ -142,10 +142,24 @@ def snapshot(metrics: Metrics | None = None) -> dict[str, Any]:
                 "breaker": "half open",
                 "runtime": "onnx",
                 "real_time_factor": 0.25,
+                "cache": {
+                    "hits": 7,
+                    "disk_hits": 2,
+                    "misses": 3,
+                    "evictions": 4,
+                    "damaged": 1,
+                    "entries": 6,
+                    "bytes": 1000,
+                    "disk_bytes": 2000,
+                    "problem": "",
+                },
             }
         ],
         "daemon": {"rss_bytes": 8, "uptime_s": 9.0},
     }
+
+
+FOUND = ("memory", "disk", "nowhere")
 
 
 def samples(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -190,6 +204,12 @@ def test_a_reader_of_prometheus_text_gets_the_values() -> None:
     assert of("breaker_state", voice="joe-us", state="half open") == 1
     assert of("breaker_state", voice="joe-us", state="closed") == 0
     assert of("worker_overhead_seconds_count") == 0
+    found = {name: of("cache_segments_total", voice="joe-us", found=name) for name in FOUND}
+    assert found == {"memory": 5, "disk": 2, "nowhere": 3}
+    assert of("cache_bytes", voice="joe-us", place="memory") == 1000
+    assert of("cache_bytes", voice="joe-us", place="disk") == 2000
+    assert of("cache_evictions_total", voice="joe-us") == 4
+    assert of("cache_damaged_total", voice="joe-us") == 1
 
 
 def with_exporter(use: Callable[[str, int], Awaitable[None]]) -> None:

@@ -1,0 +1,82 @@
+"""Looking at the beginning of a long segment first changes nothing that is heard."""
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.training.test_small_voice import TEXT, never, segment
+from utterd.engine.runtimes.onnx_cpu import OnnxCpu
+from utterd.engine.voices import small_plan
+from utterd.engine.voices.contract import Controls
+from utterd.engine.voices.package import VoicePackage
+from utterd.engine.voices.small import Network, Small
+
+
+@pytest.fixture(scope="module")
+def voices(package: VoicePackage):
+    """One that looks at the beginning first, and one that looks at everything at once."""
+    first, whole = Small(package, "", OnnxCpu(), 1), Small(package, "", OnnxCpu(), 1)
+    whole._reach = 0
+    yield first, whole
+    first.close()
+    whole.close()
+
+
+def said(voice: Small, text: str, controls: Controls):
+    speech = voice.speak(segment(text), controls, never)
+    settled = speech.settled
+    samples = np.concatenate(list(speech.chunks()))
+    assert speech.settled
+    return speech.timing, samples, settled
+
+
+def test_the_export_says_how_far_the_encoder_looks(package: VoicePackage) -> None:
+    network = msgspec.json.decode(package.path("network.json").read_bytes(), type=Network)
+    assert network.reach == 9
+
+
+def test_a_token_depends_on_nothing_beyond_the_reach(voices) -> None:
+    voice, _ = voices
+    tokens = [0, *np.random.default_rng(1).integers(1, 100, 60).tolist(), 0]
+    whole, part = voice._encode(tokens), voice._encode(tokens[:30])
+    certain = 30 - voice._reach
+    for name in ("hidden", "durations", "contour"):
+        one, other = getattr(whole, name), getattr(part, name)
+        np.testing.assert_allclose(other[:certain], one[:certain], atol=1e-5)
+    assert np.abs(part.contour[certain] - whole.contour[certain]).max() > 1e-5
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    text=st.text(sorted(set(TEXT)), min_size=1, max_size=200),
+    rate=st.sampled_from([0.5, 1.0, 1.6, 3.0]),
+    pitch=st.sampled_from([0.8, 1.0, 1.3]),
+)
+def test_both_say_the_same(voices, text, rate, pitch) -> None:
+    first, whole = voices
+    timing, samples, _ = said(first, text, Controls(rate, pitch))
+    expected, reference, _ = said(whole, text, Controls(rate, pitch))
+    assert timing == expected
+    np.testing.assert_allclose(samples, reference, atol=1e-4, rtol=0)
+
+
+def test_only_a_long_segment_is_begun_before_all_of_it_was_looked_at(voices) -> None:
+    first, whole = voices
+    short = TEXT[: small_plan._WORTHWHILE - 3]
+    assert len(TEXT) * 3 > small_plan._WORTHWHILE
+    assert not said(first, TEXT * 3, Controls())[2]
+    assert said(first, short[:20], Controls())[2]
+    assert said(whole, TEXT * 3, Controls())[2]
+
+
+def test_the_timing_may_be_asked_for_at_any_time(voices) -> None:
+    first, _ = voices
+    early = first.speak(segment(TEXT * 4), Controls(), never)
+    timing = early.timing
+    samples = np.concatenate(list(early.chunks()))
+    later_timing, later, _ = said(first, TEXT * 4, Controls())
+    assert timing == later_timing
+    assert timing.samples == len(samples)
+    np.testing.assert_array_equal(samples, later)
