@@ -19,8 +19,9 @@ _LARGER_LATENCIES_MS = (25.0, 50.0, 200.0)
 _FIRST_SOUND_SECONDS = 1.7
 """PulseAudio lets a new stream wait for 1.5 s."""
 _NEXT_SOUND_SECONDS = 0.4
-_SLOWER = 2.0
-"""A sink that was let go may take so many times as long to sound as when it was opened first."""
+_WAKE_SECONDS = 0.8
+_WAKE_SLOWER = 2.0
+"""A device that was let go may take so long to sound, or so many times what it took at first."""
 _PACE_SECONDS = 1.0
 _PACE_SHARE = 0.9
 _UNAVAILABLE = -9985  # paDeviceUnavailable
@@ -95,7 +96,7 @@ class DeviceSink:
             opened, again = self._open_stream(device, self._latencies[0])
             if takes_sound(self._core, 3 * opened.period_frames, patience):
                 took = time.monotonic() - begin
-                self._patience = max(_NEXT_SOUND_SECONDS, _SLOWER * took)
+                self._patience = max(_WAKE_SECONDS, _WAKE_SLOWER * took)
                 return self._runs(opened, again)
             self.close()
             if len(self._latencies) == 1:

@@ -46,7 +46,6 @@ _NODE = """{{
 }}"""
 _NEVER_SLEEPS = "node.pause-on-idle = false"
 _SLEEPS = "node.pause-on-idle = true  session.suspend-timeout-seconds = 1"
-"""As sound cards do, only sooner."""
 _CONFIGURATION = """
 context.properties = {{
   default.clock.rate = {rate}  default.clock.quantum = {quantum}
@@ -89,9 +88,14 @@ class Recorder:
 
 
 class SoundServer:
-    """PipeWire, wireplumber and a D-Bus of their own; `environment` leads children to them."""
+    """PipeWire, wireplumber and a D-Bus of their own; `environment` leads children to them.
 
-    def __init__(self) -> None:
+    Args:
+        sleeps: the speaker is suspended a second after the last sound, as sound cards are after
+            some more.
+    """
+
+    def __init__(self, *, sleeps: bool = False) -> None:
         missing = [program for program in _PROGRAMS if shutil.which(program) is None]
         if missing:
             raise RuntimeError(f"programs are missing: {', '.join(missing)}; see {__doc__}")
@@ -105,8 +109,9 @@ class SoundServer:
         }
         configuration = self.folder / "config/pipewire/pipewire.conf.d/10-speaker.conf"
         configuration.parent.mkdir(parents=True)
-        node = _NODE.format(name=SINK, rate=RATE, sleep=_NEVER_SLEEPS)
-        configuration.write_text(_CONFIGURATION.format(rate=RATE, quantum=QUANTUM, node=node))
+        sleep = _SLEEPS if sleeps else _NEVER_SLEEPS
+        self._node = _NODE.format(name=SINK, rate=RATE, sleep=sleep)
+        configuration.write_text(_CONFIGURATION.format(rate=RATE, quantum=QUANTUM, node=self._node))
         self._capture_program = self.folder / "capture"
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         try:
@@ -162,24 +167,11 @@ class SoundServer:
         """Take the speaker away, as if it were unplugged."""
         self.run("pw-cli", "destroy", SINK)
 
-    def add_sink(self, *, sleeps: bool = False) -> None:
-        """Plug the speaker in again, or one that is suspended a second after the last sound."""
-        node = _NODE.format(name=SINK, rate=RATE, sleep=_SLEEPS if sleeps else _NEVER_SLEEPS)
+    def add_sink(self) -> None:
+        """Plug the speaker in again."""
         # The node lingers; the client that made it may go.
-        self.run("pw-cli", "create-node", "adapter", node)
+        self.run("pw-cli", "create-node", "adapter", self._node)
         self._wait_for(lambda: f'node.name = "{SINK}"' in self._default_sink(), "the speaker")
-
-    @contextmanager
-    def sleeping(self) -> Iterator[None]:
-        """Within this context the speaker is suspended whenever nobody plays; it is so at first."""
-        self.remove_sink()
-        self.add_sink(sleeps=True)
-        try:
-            self.wait_for_state(SINK, "suspended")
-            yield
-        finally:
-            self.remove_sink()
-            self.add_sink()
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """What the server knows of each node, by its name: `state`, `props` and more."""
@@ -190,6 +182,10 @@ class SoundServer:
     def wait_for_state(self, node: str, state: str) -> None:
         """Wait until a node is `running`, `idle` or `suspended`."""
         self._wait_for(lambda: self.nodes()[node]["state"] == state, f"{node} {state}")
+
+    def wait_until_gone(self, node: str) -> None:
+        """Wait until the server has no such node any more."""
+        self._wait_for(lambda: node not in self.nodes(), f"the end of {node}")
 
     def run(self, *command: str) -> str:
         """Run a program as a client of this server and return what it prints."""
