@@ -10,11 +10,10 @@ import soxr
 
 from tests.audio.rig import tone
 from tests.audio.running import Running, runs
-from tests.audio.test_release import count, let_go
+from tests.audio.test_release import let_go, wait_for_rest
 from tests.sound_server import SINK, Capture, SoundServer
 from utterd.audio.deadline import EXIT_HUNG
 from utterd.audio.messages import (
-    Alive,
     Anchor,
     Configure,
     DeviceLost,
@@ -197,10 +196,9 @@ def test_many_cycles_on_a_real_device_leave_nothing_behind(sound_server: SoundSe
             player.player.send(Expect(sound=False))
             let_go(player)
             if number % 20 == 19:
-                alive = player.wait(Alive, after=len(player.messages))
-                counts.append((count(player, "task"), count(player, "fd"), alive.rss_bytes))
-    threads, descriptors, rss = zip(*counts, strict=True)
-    assert len(set(threads)) == len(set(descriptors)) == 1, counts
+                counts.append(wait_for_rest(player))
+    descriptors, rss = zip(*counts, strict=True)
+    assert len(set(descriptors)) == 1, counts
     # Where the machine is so busy that the device is searched for anew, that takes memory once.
     grown = [after - before for before, after in itertools.pairwise(rss)]
     assert min(grown) < 200_000, counts
