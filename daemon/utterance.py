@@ -267,12 +267,15 @@ class Utterance:
         return max(self.earlier_heard, begun[-1].end if begun else segment.start)
 
     def resumes_from(self, position: int) -> int:
-        """Character from which to go on if it is cut at `position`: the clause it is in."""
+        """Character from which to go on if it is cut at `position`: the clause it is in.
+
+        A clause that was cut in the pause behind it was heard.
+        """
         segment = self.segment_at(position) if position > 0 else None
         if segment is None:
             return self.resume_at
         # Behind the last segment that is known, the next one sounds and has not been told of yet.
-        is_over = position >= segment.position + segment.samples
+        is_over = position >= segment.position + segment.samples - segment.pause
         return segment.end if is_over else segment.start
 
     def played_ms(self, samples: int) -> float:

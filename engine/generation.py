@@ -127,6 +127,7 @@ def describe(
         ],
         skipped=generation.take_skipped(),
         last=last,
+        pause=pause,
     )
 
 

@@ -158,6 +158,8 @@ class Segment(msgspec.Struct, tag=True, frozen=True):
     skipped: list[Skipped]
     last: bool
     """The final segment of the generation."""
+    pause: int = 0
+    """Samples of the pause behind it."""
 
 
 class Pcm(msgspec.Struct, tag=True, frozen=True):

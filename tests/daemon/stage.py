@@ -146,7 +146,8 @@ class SimWorker:
         self, say: engine.Say, speaking: Speaking, start: int, end: int, *, last: bool
     ) -> Iterator[None]:
         samples = [at for at in range(start, end) for _ in range(CHARACTER)]
-        samples += [] if last else [-1] * PAUSE
+        pause = 0 if last else PAUSE
+        samples += [-1] * pause
         for begin in range(0, len(samples), CHUNK):
             while self.ring.used > CAPACITY and not self.ring.is_dropped(say.generation):
                 yield
@@ -156,7 +157,9 @@ class SimWorker:
             chunk = samples[begin : begin + CHUNK]
             ends = begin + CHUNK >= len(samples)
             if ends:
-                self._tell_segment(say, speaking, start, end, begin, last=last, size=len(samples))
+                self._tell_segment(
+                    say, speaking, start, end, begin, last=last, size=len(samples), pause=pause
+                )
             self._write(say, speaking, chunk, last=last and ends)
             yield
 
@@ -170,13 +173,15 @@ class SimWorker:
         *,
         last: bool,
         size: int = 0,
+        pause: int = 0,
     ) -> None:
         at = speaking.position - passed
         words = [engine.Word(c, c + 1, at + CHARACTER * (c - start)) for c in range(start, end)]
         marks = [engine.Mark("here", at)] if size else []
         self.outbox.append(
             engine.Segment(
-                say.generation, speaking.segments, start, end, at, size, words, marks, [], last
+                *(say.generation, speaking.segments, start, end, at, size),
+                *(words, marks, [], last, pause),
             )
         )
         speaking.segments += 1
