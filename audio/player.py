@@ -301,9 +301,9 @@ class Player:
         self._format = None
         self._enter(happening)
         self._channel.send(self._lost_message(error.reason, error.message))
+        self._reference.closed(error.message)  # now: closing may hang
         with Deadline(_CLOSE_SECONDS, self._stderr.finish):
             self._sink.close()
-        self._reference.closed(error.message)
         self._feed.detach()
         self._retry_at = time.monotonic() + self._retry_seconds
         self._retry_seconds = min(2 * self._retry_seconds, _RETRY_SECONDS[1])

@@ -124,7 +124,7 @@ class Reference:
                 with contextlib.suppress(PermissionError):
                     os.chown(self._path, -1, self._gid)
             self._inode = self._path.stat().st_ino
-        except OSError as error:  # a ZMQError is one
+        except (OSError, zmq.ZMQError) as error:
             self.problem = f"can't publish at {self._path}: {error.strerror}"
             self._context.destroy(linger=0)
             return -1
@@ -139,7 +139,7 @@ class Reference:
         self._next = None
 
     def closed(self, why: str) -> None:
-        """The device was closed; no callback runs any more."""
+        """The device takes no more, or is closed."""
         self.publish()
         if why != self._closed:
             self._closed = why
