@@ -69,7 +69,8 @@ def leave(path: Path, handover: Handover) -> None:
             file.write(msgspec.msgpack.encode(handover))
     except OSError as error:
         log.warning("nothing is handed over", extra={"path": str(path), "reason": error.strerror})
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def take(path: Path) -> Handover | None:

@@ -336,3 +336,58 @@ def test_every_state_can_be_stopped_and_none_is_a_dead_end() -> None:
             )
             or state is State.STOPPED
         )
+
+
+def test_a_renewed_child_ends_by_itself_and_the_next_comes_without_delay(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        # What counts as a failure would wait for ever.
+        monkeypatch.setattr(supervisor, "BACK_OFF_S", (0.0, 3600.0))
+        one = Watched(("say ready",))
+        one.child.start()
+        for number in range(1, 4):
+            await one.until(lambda: one.child.state is State.READY)
+            one.child.renew("exit 0", "it is too large")
+            assert one.child.state is State.RENEWING
+            await one.until(lambda n=number: len(one.pids) > n)
+        await one.until(lambda: one.child.state is State.READY)
+        assert (one.child.restarts, one.child.renewals) == (3, 3)
+        assert one.lost == ["it is too large"] * 3
+        one.child.stop("exit 0", PATIENCE_S)
+        assert one.nothing_is_left()
+        assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+    run(test)
+
+
+def test_a_child_that_does_not_end_to_be_renewed_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        monkeypatch.setattr(supervisor, "RENEWAL_S", 0.05)
+        one = Watched(("say ready",))
+        one.child.start()
+        await one.until(lambda: one.child.state is State.READY)
+        one.child.renew("hang", "it is too large")
+        await one.until(lambda: len(one.pids) == 2 and one.child.state is State.READY)
+        assert one.child.renewals == 1
+        one.child.stop("exit 0", PATIENCE_S)
+        assert one.nothing_is_left()
+
+    run(test)
+
+
+def test_a_child_can_be_stopped_while_it_is_renewed() -> None:
+    async def test() -> None:
+        one = Watched(("say ready",))
+        one.child.start()
+        await one.until(lambda: one.child.state is State.READY)
+        one.child.renew("hang", "it is too large")
+        one.child.stop("exit 0", 0.0)
+        assert one.child.state is State.STOPPED
+        await asyncio.sleep(0.05)
+        assert len(one.pids) == 1
+        assert one.nothing_is_left()
+
+    run(test)
