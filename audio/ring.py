@@ -148,6 +148,20 @@ class Ring:
         return load(memory, _WRITTEN_GENERATION_AT), load(memory, _WRITTEN_POSITION_AT)
 
     @property
+    def reading(self) -> int:
+        """Generation that the device takes next, or took last where the ring is empty."""
+        while True:
+            tail = self.tail
+            if tail == self.head:
+                return self.written[0]
+            at = HEADER_BYTES + tail % self.capacity
+            _, flags, _, _, generation, _, _ = RECORD.unpack_from(self.memory, at)
+            if flags & FILLER:  # what follows lies at the beginning
+                _, _, _, _, generation, _, _ = RECORD.unpack_from(self.memory, HEADER_BYTES)
+            if self.tail == tail:  # else the record may have been written over meanwhile
+                return int(generation)
+
+    @property
     def paused(self) -> bool:
         """Whether sound is paused (set by the daemon; the player ramps and keeps its place)."""
         return load(self.memory, _PAUSED_AT) != 0

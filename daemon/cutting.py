@@ -97,7 +97,9 @@ class Cutting:
         """Silence a generation; what becomes of its utterance waits for the player's word."""
         utterance = cut.utterance
         self._line.out.append(Revoke(utterance.generation))
-        behind_others = not self._line.sounds_next(utterance)
+        # The player's word that those before it are over may still be on its way to us.
+        is_at_device = self._line.reading() >= utterance.generation
+        behind_others = not self._line.sounds_next(utterance) and not is_at_device
         self._line.way.leave(utterance)
         self.cuts.begin(cut, now_ns)
         # Its first samples may be in the ring before its worker's word of it comes.

@@ -22,11 +22,13 @@ class Line:
         out: gets the instructions.
         arriving: the texts that come in pieces.
         written: looks up the generation and position up to which the ring holds samples.
+        reading: looks up the generation that the device takes next, or took last.
     """
 
     out: list[Instruction]
     arriving: Arriving
     written: Callable[[], tuple[int, int]]
+    reading: Callable[[], int]
     way: Way = field(init=False)
     waiting: list[Utterance] = field(default_factory=list)
     """In the order in which they will speak."""

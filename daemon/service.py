@@ -69,6 +69,7 @@ class Service:
             stream_flush_ns=config.limits.stream_flush_ms * 1_000_000,
             stream_end_ns=int(config.limits.stream_end_s * 1e9),
             written=lambda: self.ring.written,
+            reading=lambda: self.ring.reading,
         )
         self.desk = Desk(config.limits.waiting)
         self.publisher = Publisher(send)

@@ -49,6 +49,10 @@ class SimRing:
         self.written = (0, 0)
 
     @property
+    def reading(self) -> int:
+        return self.records[0].generation if self.records else self.written[0]
+
+    @property
     def used(self) -> int:
         return sum(len(record.samples) for record in self.records)
 
@@ -338,7 +342,9 @@ class Stage:
     def set_up(cls, *voices: str, **limits: int) -> "Stage":
         """With these voices ready, and a player."""
         ring = SimRing()
-        stage = cls(Scheduler(written=lambda: ring.written, **limits), ring)
+        stage = cls(
+            Scheduler(written=lambda: ring.written, reading=lambda: ring.reading, **limits), ring
+        )
         stage.player = SimPlayer(stage.ring, stage.heard)
         for voice in voices:
             stage.ready(voice)
