@@ -89,6 +89,12 @@ def describe(service: Service) -> dict[str, Any]:
                 "problem": alive.reference_problem if alive else "",
             },
         },
+        "nursery": {
+            "state": service.workers.nursery.state.value,
+            "pid": service.workers.nursery.pid,
+            "restarts": service.workers.nursery.restarts,
+            "rss_bytes": service.workers.nursery_rss_bytes,
+        },
         "daemon": {
             "pid": os.getpid(),
             "rss_bytes": rss_bytes(),

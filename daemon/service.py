@@ -105,11 +105,12 @@ class Service:
         self._checked_ns = self.began_ns
 
     def start(self) -> None:
-        """Start the player and the default voice."""
+        """Start the player and the default voice; durable texts first, their voice hurries."""
         self._take_over()
+        self.workers.start()
         self.player.start()
-        self._load_default()
         self._restore()
+        self._load_default()
         self._check()
 
     def close(self) -> None:
@@ -167,7 +168,9 @@ class Service:
         does not, and that we failed to replace, does not.
         """
         now_ns = time.monotonic_ns()
-        children = [self.player.child, *(w.child for w in self.workers.by_voice.values())]
+        workers = self.workers
+        children = [self.player.child, workers.nursery]
+        children += [worker.child for worker in workers.by_voice.values()]
         return all(
             now_ns - child.heard_ns < 2 * SILENT_NS
             for child in children

@@ -22,7 +22,10 @@ STABLE_S = 30.0
 class Client(Protocol):
     """What the daemon holds of a child process."""
 
-    pid: int
+    @property
+    def pid(self) -> int:
+        """Of its process; 0 as long as it has none."""
+        ...
 
     def fileno(self) -> int:
         """Readable when the child has said something or is gone."""
@@ -44,8 +47,8 @@ class Client(Protocol):
         """SIGKILL."""
         ...
 
-    def close(self, timeout_s: float) -> int:
-        """Wait for the exit, kill after `timeout_s`, free everything; gives the exit code."""
+    def close(self, timeout_s: float) -> int | None:
+        """Wait for the exit, kill after `timeout_s`, free everything; the exit code, if known."""
         ...
 
 
@@ -157,7 +160,7 @@ class Child:
         except OSError as error:
             self._life_ended(f"it can't be started: {error.strerror}")
             return
-        log.info("started", extra={"child": self.name, "pid": self._client.pid})
+        log.info("started", extra={"child": self.name})
         loop.add_reader(self._client.fileno(), self._readable)
         self._timer = loop.call_later(self._ready_timeout_s, self._too_late)
 
@@ -165,12 +168,17 @@ class Child:
         """It can work."""
         self._apply(Stimulus.READY)
         self.ready_ns = time.monotonic_ns()
+        log.info("can work", extra={"child": self.name, "pid": self.pid})
         self._cancel_timer()
 
     def broken(self) -> None:
         """It can't work, and says so itself: this life is over, and no other follows by itself."""
         self._apply(Stimulus.BREAK)
         self._lost()
+
+    def worked(self) -> None:
+        """It has done what it is for: should it be lost now, the next life begins at once."""
+        self._failures = 0
 
     def send(self, message: Any) -> None:  # noqa: ANN401
         """Send a message to its current life; dropped if it has none (its loss will be told)."""
@@ -232,8 +240,7 @@ class Child:
             return
         asyncio.get_running_loop().remove_reader(client.fileno())
         code = client.close(EXIT_S)
-        reason = self._reason or (f"signal {-code}" if code < 0 else f"exit code {code}")
-        self._life_ended(reason)
+        self._life_ended(self._reason or _describe(code))
 
     def _life_ended(self, reason: str) -> None:
         level = logging.INFO if self.renewing else logging.WARNING
@@ -260,3 +267,9 @@ class Child:
 
     def _apply(self, stimulus: Stimulus) -> None:
         self.state = TRANSITIONS[self.state, stimulus]
+
+
+def _describe(code: int | None) -> str:
+    if code is None:
+        return "its exit code is unknown"
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from utterd.audio.ring import Ring
 from utterd.daemon.breaker import Breaker
 from utterd.daemon.breaker import State as BreakerState
@@ -14,14 +16,16 @@ from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.supervisor import Child, State
 from utterd.daemon.voices import Voices
 from utterd.engine import messages as engine
-from utterd.engine.client import WorkerProcess
+from utterd.engine.client import Nursery, WorkerProcess
 from utterd.sysconfig.client import Seats
 from utterd.sysconfig.realtime import Grant
 
 log = logging.getLogger("workers")
 
 SILENT_NS = 10_000_000_000
-"""A worker says every second that it is alive."""
+"""A worker, and the nursery, say every second that they are alive."""
+NURSERY_TIMEOUT_S = 120.0
+"""From the nursery's start until it can fork; it computes for less than a second."""
 
 
 class Listener(Protocol):
@@ -47,6 +51,10 @@ class Listener(Protocol):
         """Any other message."""
         ...
 
+    def needs(self, voice: str) -> bool:
+        """Whether a voice has anything to say, or samples to make, now or next."""
+        ...
+
 
 class Worker:
     """The worker of one voice, over all its lives."""
@@ -67,6 +75,10 @@ class Worker:
         self._listener = listener
         self._stall_ns = int(config.engine.stall_timeout_s * 1e9)
         self._progress = (-1, 0)
+        self.verified = False
+        """An earlier worker has found the package as it should be."""
+        self._factor = 0.0
+        """As last measured."""
         self.child = Child(
             f"worker-{voice}", spawn, self._said, self._lost, config.engine.ready_timeout_s
         )
@@ -74,7 +86,11 @@ class Worker:
     def _said(self, message: engine.FromWorker) -> None:
         match message:
             case engine.Ready():
+                if message.real_time_factor:
+                    self._factor = message.real_time_factor
+                message = msgspec.structs.replace(message, real_time_factor=self._factor)
                 self.ready = message
+                self.verified = True
                 self.child.ready()
                 self._listener.worker_ready(self.voice, message)
             case engine.Broken():
@@ -85,10 +101,12 @@ class Worker:
             case engine.Alive():
                 self.rss_bytes = message.rss_bytes
                 self.cache = message.cache
-                self._watch(message)
+                if self.ready is not None:  # how long it may take to load is another limit
+                    self._watch(message)
             case _:
                 if isinstance(message, engine.Finished):
                     self.breaker.succeeded()
+                    self.child.worked()
                 self._listener.worker_said(self.voice, message)
 
     def _watch(self, alive: engine.Alive) -> None:
@@ -137,6 +155,20 @@ class Workers:
         self._wake_fd = wake_fd
         self._listener = listener
         self.by_voice: dict[str, Worker] = {}
+        self._nursery: Nursery | None = None
+        self._nursery_grants: list[Grant] = []
+        self.nursery_rss_bytes = 0
+        self.nursery = Child(
+            "nursery",
+            self._spawn_nursery,
+            self._nursery_said,
+            self._nursery_lost,
+            NURSERY_TIMEOUT_S,
+        )
+
+    def start(self) -> None:
+        """Start the nursery, so that it is there when the first voice is wanted."""
+        self.nursery.start()
 
     def admit(self, voice: str) -> None:
         """See whether a voice may be asked for something now.
@@ -164,6 +196,7 @@ class Workers:
             self.by_voice[voice] = worker
         if worker.child.state in (State.STOPPED, State.BROKEN):
             worker.broken = ""
+            worker.verified = False
             worker.child.start()
         return worker
 
@@ -188,6 +221,9 @@ class Workers:
         Args:
             needed: whether a voice has anything to say now or next.
         """
+        nursery_silent_ns = time.monotonic_ns() - self.nursery.heard_ns
+        if self.nursery.state is State.READY and nursery_silent_ns > SILENT_NS:
+            self.nursery.kill("no sign of life for 10 s")
         for worker in self.by_voice.values():
             if worker.child.state is not State.READY:
                 continue
@@ -202,11 +238,32 @@ class Workers:
         """End all."""
         for worker in self.by_voice.values():
             worker.child.stop(engine.Shutdown(), timeout_s)
+        self.nursery.stop(engine.Shutdown(), timeout_s)
+
+    def _spawn_nursery(self) -> Nursery:
+        with self._seats.spawning():
+            self._nursery = Nursery()
+        # Cores and memory node are inherited by what it forks.
+        self._nursery_grants = self._seats.seat("worker", self._nursery.pid)
+        return self._nursery
+
+    def _nursery_said(self, message: engine.FromNursery) -> None:
+        self.nursery_rss_bytes = message.rss_bytes
+        if self.nursery.state is State.STARTING:
+            self.nursery.ready()
+
+    def _nursery_lost(self, reason: str) -> None:
+        del reason  # the supervisor has logged it
+        self._nursery = None
 
     def _spawn(self, voice: str) -> WorkerProcess:
-        with self._seats.spawning():
-            process = WorkerProcess(self._ring.fd, self._wake_fd)
-        self.by_voice[voice].grants = self._seats.seat("worker", process.pid)
+        if self._nursery is not None:
+            process = WorkerProcess(self._ring.fd, self._wake_fd, self._nursery, voice)
+            self.by_voice[voice].grants = self._nursery_grants
+        else:  # it is being started again: this worker does without
+            with self._seats.spawning():
+                process = WorkerProcess(self._ring.fd, self._wake_fd)
+            self.by_voice[voice].grants = self._seats.seat("worker", process.pid)
         cache = self._config.cache
         process.send(
             engine.Configure(
@@ -214,6 +271,8 @@ class Workers:
                 threads=self._config.engine.threads,
                 lexicon=self._config.paths.lexicon,
                 emoji=self._config.engine.emoji,
+                verify=not self.by_voice[voice].verified,
+                warm=not self._listener.needs(voice),
                 cache_memory_bytes=cache.memory_mb * 1_000_000,
                 cache_disk_bytes=cache.disk_mb * 1_000_000,
                 cache_dir=str(self._config.cache_dir),

@@ -1,5 +1,6 @@
 """The control channel between the daemon and a worker: one message a SOCK_SEQPACKET packet."""
 
+import array
 import socket
 from typing import Any
 
@@ -61,6 +62,31 @@ class Channel:
         except OSError:
             raise EOFError from None
         return True
+
+    def send_with_descriptors(self, message: msgspec.Struct, descriptors: list[int]) -> None:
+        """Send one message without waiting, with descriptors that the other side gets copies of.
+
+        Raises:
+            OSError: the other side is gone, or takes nothing.
+        """
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+        # Not `send_fds`, which ignores its flags.
+        self._end.sendmsg([msgspec.msgpack.encode(message)], [rights], socket.MSG_DONTWAIT)
+
+    def receive_with_descriptors(self, most: int) -> tuple[Any, list[int]]:
+        """Wait for the next message and the descriptors, at most `most`, that came with it.
+
+        Raises:
+            EOFError: the other side is gone.
+            msgspec.DecodeError: it isn't a message that is known here.
+        """
+        try:
+            packet, descriptors, _, _ = socket.recv_fds(self._end, LARGEST_BYTES, most)
+        except OSError:
+            raise EOFError from None
+        if not packet:
+            raise EOFError
+        return self._decoder.decode(packet), descriptors
 
     def receive(self, *, wait: bool) -> Any:  # noqa: ANN401 - a member of `incoming`
         """Take the next message; None if there is none and `wait` is false.

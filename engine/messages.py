@@ -19,7 +19,10 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
     """Style or speaker inside the package; empty for its default."""
     threads: int = 0
     """Threads of the runtime; 0 lets the voice decide by the number of cores."""
+    verify: bool = True
+    """Compare the package with its checksums; not where this daemon's last worker has."""
     warm: bool = True
+    """Run the network before `Ready`; not where a text waits: it is sooner spoken without."""
     lexicon: str = ""
     """Path of the user's lexicon; empty for none."""
     emoji: Literal["name", "silent", "skip"] = "skip"
@@ -96,7 +99,7 @@ class Ready(msgspec.Struct, tag=True, frozen=True):
     load_ms: float
     warm_ms: float
     real_time_factor: float
-    """Synthesis time per time of speech, measured while warming."""
+    """Synthesis time per time of speech, measured while warming; 0 where it did not warm."""
 
 
 class Broken(msgspec.Struct, tag=True, frozen=True):
@@ -233,5 +236,24 @@ class Alive(msgspec.Struct, tag=True, frozen=True):
     """None: it has no cache."""
 
 
+class Fork(msgspec.Struct, tag=True, frozen=True):
+    """Daemon to nursery: fork a worker.
+
+    With four descriptors: the worker's control channel, the ring, the player's eventfd, and the
+    socket for news of its birth and end.
+    """
+
+    title: str
+    """What the process is called behind `utterd.engine.worker`: the voice."""
+
+
+class NurseryAlive(msgspec.Struct, tag=True, frozen=True):
+    """From the nursery once it can fork, then once a second."""
+
+    rss_bytes: int
+
+
 ToWorker = Configure | Say | Abandon | Forget | Shutdown
 FromWorker = Ready | Broken | FirstAudio | Segment | Pcm | Finished | Abandoned | Failed | Alive
+ToNursery = Fork | Shutdown
+FromNursery = NurseryAlive

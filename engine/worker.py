@@ -138,7 +138,13 @@ class Worker:
     def _prepare(self, configure: Configure) -> Synthesizer:
         began = time.monotonic_ns()
         threads = configure.threads or min(_MOST_THREADS, len(os.sched_getaffinity(0)))
-        voice = load(Path(configure.voice_dir), configure.speaker, OnnxCpu(), threads)
+        voice = load(
+            Path(configure.voice_dir),
+            configure.speaker,
+            OnnxCpu(),
+            threads,
+            verify=configure.verify,
+        )
         lexicon = Path(configure.lexicon) if configure.lexicon else None
         remembers = configure.cache_memory_bytes > 0
         reader = (RememberingReader if remembers else Reader)(lexicon, emoji_policy=configure.emoji)
@@ -179,7 +185,7 @@ class Worker:
         waits = self._to_ring is not None and self._to_ring.waiting
         busy = self._busy and not waits
         counts = self._cache.counts() if self._cache else None
-        return Alive(_rss_bytes(), self._progress, busy, time.monotonic_ns(), counts)
+        return Alive(rss_bytes(), self._progress, busy, time.monotonic_ns(), counts)
 
 
 def _ready(voice: Voice, load_ns: int, warm_ns: int, factor: float) -> Ready:
@@ -196,7 +202,8 @@ def _ready(voice: Voice, load_ns: int, warm_ns: int, factor: float) -> Ready:
     )
 
 
-def _rss_bytes() -> int:
+def rss_bytes() -> int:
+    """Resident memory of this process."""
     pages = Path("/proc/self/statm").read_text("ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
@@ -214,16 +221,24 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     parser.add_argument("--ring-fd", type=int, required=True, help="memfd of the sound ring")
     parser.add_argument("--wake-fd", type=int, required=True, help="eventfd that wakes the player")
     options = parser.parse_args(arguments)
+    work(options.control_fd, options.ring_fd, options.wake_fd)
+
+
+def work(control_fd: int, ring_fd: int, wake_fd: int) -> NoReturn:
+    """Be a worker on these descriptors, in a process of its own, until the daemon ends it."""
     # Ctrl-C goes to the whole terminal; the daemon decides when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     try:
-        channel = Channel(socket.socket(fileno=options.control_fd), ToWorker)
-        ring = Ring.attach(options.ring_fd)
+        channel = Channel(socket.socket(fileno=control_fd), ToWorker)
+        ring = Ring.attach(ring_fd)
     except (OSError, RingError) as error:
-        parser.exit(2, f"utterd.engine.worker: bad descriptor: {error}; the daemon starts it\n")
-    Worker(channel, ring, options.wake_fd).run()
+        print(
+            f"utterd.engine.worker: bad descriptor: {error}; the daemon starts it", file=sys.stderr
+        )
+        sys.exit(2)
+    Worker(channel, ring, wake_fd).run()
 
 
 if __name__ == "__main__":

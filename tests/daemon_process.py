@@ -81,7 +81,7 @@ class DaemonProcess:
 
     def child(self, module: str) -> psutil.Process:
         """The one child that runs a module, such as `utterd.engine.worker`."""
-        (found,) = [child for child in self.children() if module in child.cmdline()]
+        (found,) = [child for child in self.children() if runs(child, module)]
         return found
 
     def stop(self, number: int = signal.SIGTERM) -> float:
@@ -106,6 +106,11 @@ class DaemonProcess:
                 f"waited {timeout_s} s for {what}; log: {self.log.read_text()}"
             )
             time.sleep(0.01)
+
+
+def runs(process: psutil.Process, module: str) -> bool:
+    """Whether a process runs a module: started with it, or forked and called after it."""
+    return module in " ".join(process.cmdline()).split()
 
 
 class Listener:

@@ -2,11 +2,12 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from utterd.engine.frontend import (
     emoji,
@@ -33,6 +34,8 @@ from utterd.engine.frontend.simplify import Simplify
 from utterd.engine.frontend.ssml import SsmlError
 from utterd.engine.frontend.user_lexicon import UserLexicon
 
+T = TypeVar("T")
+
 __all__ = ["Reader", "SsmlError"]
 
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -47,9 +50,9 @@ class Reader:
     def __init__(self, lexicon: Path | None = None, *, emoji_policy: EmojiPolicy = "skip") -> None:
         self.lexicon = UserLexicon(lexicon)
         self._emoji = emoji_policy
-        self._simplify = Simplify()
-        self._readings = Readings()
-        self._english = EnglishWords()
+        self._simplify = _shared(Simplify)
+        self._readings = _shared(Readings)
+        self._english = _shared(EnglishWords)
 
     def analyse(
         self,
@@ -157,6 +160,12 @@ class Reader:
         mapped, unspeakable = clean(mapped)
         mapped = self._simplify(mapped)
         return self.lexicon.apply(mapped), skipped + unspeakable
+
+
+@cache
+def _shared(kind: Callable[[], T]) -> T:
+    """What is read from the data files: once a process, and in the nursery for all workers."""
+    return kind()
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:

@@ -57,12 +57,13 @@ class Runtime(Protocol):
     name: str
     """What really runs, as `Ready.runtime` reports it."""
 
-    def load(self, path: Path, threads: int) -> Graph:
+    def load(self, path: Path, threads: int, *, optimise: bool = True) -> Graph:
         """Load an ONNX graph.
 
         Args:
             path: the file.
             threads: how many threads one run may use; at least 1.
+            optimise: let the runtime rewrite the graph; some gain nothing by it but a longer load.
 
         Raises:
             RuntimeFailedError: the file is no graph that this runtime can run.

@@ -21,13 +21,15 @@ class OnnxCpu:
 
     name = "onnxruntime-cpu"
 
-    def load(self, path: Path, threads: int) -> "OnnxCpuGraph":
+    def load(self, path: Path, threads: int, *, optimise: bool = True) -> "OnnxCpuGraph":
         """Load a graph; see `Runtime.load`."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.log_severity_level = _ERRORS_ONLY
+        if not optimise:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         # A spinning pool would hold every core between two operators and after the last one.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.set_denormal_as_zero", "1")

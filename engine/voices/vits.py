@@ -40,7 +40,8 @@ class Vits:
         self._config = read_config(package.path("config.json"))
         self._speaker = speaker
         espeak.phonemes("a", self._config.espeak.voice)  # what is missing is said now, not later
-        self._graph = runtime.load(package.path("model.onnx"), threads)
+        # Optimised it runs no faster, and takes three times as long to load.
+        self._graph = runtime.load(package.path("model.onnx"), threads, optimise=False)
         self._outputs = [self._graph.outputs[0]]
         self._timed = RATE in self._graph.inputs
         if self._timed:

@@ -20,12 +20,12 @@ from latency import start
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.bench.hearing import AUDIBLE
 from tests.sound_server import SoundServer
 from utterd.daemon.bench import statistics_of
 from utterd.daemon.client import Client
 from utterd.daemon.config import Config, Paths, default_data_dir
 
-AUDIBLE = 10 ** (-50 / 20)
 TEXT = "这是一段比较长的话，用来在任意时刻打断它。" * 4
 
 
@@ -58,7 +58,7 @@ def main() -> None:
         return
     print(
         f"{options.cancels} cancels, device latency {result['device_latency_ms']} ms, "
-        f"load {result['load']}"
+        f"p99 {result['p99_above_device_ms']} ms above it, load {result['load']}"
     )
     print(f"{'ms':<36}{'median':>10}{'p95':>10}{'p99':>10}{'max':>10}")
     for name in ("cancel_to_silence", "silent_after_ms_reported", "sound_after_reply"):
@@ -100,6 +100,7 @@ def measure(server: SoundServer, config: Config, options: argparse.Namespace) ->
         "cancels": options.cancels,
         "device_latency_ms": latency_ms,
         "cancel_to_silence": statistics_of(silent),
+        "p99_above_device_ms": round(statistics_of(silent)["p99"] - latency_ms, 1),
         "silent_after_ms_reported": statistics_of(reported),
         "sound_after_reply": statistics_of(after),
         "load": round(os.getloadavg()[0], 2),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from utterd.audio.reader import Reader
 from utterd.audio.ring import Ring
-from utterd.engine.client import WorkerProcess
+from utterd.engine.client import Nursery, WorkerProcess
 from utterd.engine.messages import (
     Abandoned,
     Broken,
@@ -36,6 +36,7 @@ class Running:
         voice_dir: what it loads.
         ring: shared with another one; its own if None.
         configure: whether to send `Configure` at once.
+        nursery: forks it; an interpreter of its own if None.
         options: of `Configure`.
     """
 
@@ -45,12 +46,13 @@ class Running:
         ring: Ring | None = None,
         configure: bool = True,
         capacity_bytes: int = 1 << 21,
+        nursery: Nursery | None = None,
         **options: object,
     ) -> None:
         self._owned = ring is None
         self.ring = ring or Ring.create(capacity_bytes)
         self.wake_fd = os.eventfd(0, os.EFD_NONBLOCK)
-        self.process = WorkerProcess(self.ring.fd, self.wake_fd)
+        self.process = WorkerProcess(self.ring.fd, self.wake_fd, nursery, voice_dir.name)
         self.said: list[FromWorker] = []
         self.ended: set[int] = set()
         """Generations whose last sample was heard."""
@@ -145,7 +147,7 @@ class Running:
             self.ring.advance(record.end, record.end)
         return {number: np.concatenate(parts) for number, parts in pieces.items()}
 
-    def close(self) -> int:
+    def close(self) -> int | None:
         """End the worker and free everything; its exit code."""
         if self._closed:
             return 0
