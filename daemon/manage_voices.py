@@ -1,18 +1,29 @@
-"""`utterd voices list | add | remove`."""
+"""`utterd voices list | add | remove | benchmark | forget`."""
 
 import argparse
 import json
 import sys
+from collections.abc import Callable
 
+import msgspec
+
+from utterd.daemon import qualities
+from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config
+from utterd.daemon.measure_voices import MeasureError, measure, table
 from utterd.daemon.voices import Voices
+from utterd.engine.cache import disk
 from utterd.engine.voices import install
 from utterd.engine.voices.package import VoiceError
+
+_BUSY = 0.7
+"""Load average per core above which figures are not believed."""
 
 
 def list_installed(options: argparse.Namespace, config: Config) -> int:
     """Print the installed voices."""
-    found = Voices(config.data_dir, config.engine).describe()
+    voices = Voices(config.data_dir, config.engine)
+    found = voices.describe()
     for one in install.list_voices(config.data_dir):
         if one.package is None:
             print(f"utterd: the voice {one.name} can't be used: {one.problem}", file=sys.stderr)
@@ -27,7 +38,10 @@ def list_installed(options: argparse.Namespace, config: Config) -> int:
             f"{mark} {voice['name']:<20} {voice['kind']:<8} {voice['sample_rate']} Hz  "
             f"{voice['licence']}  {', '.join(voice['languages'])}  "
             f"{len(voice['speakers'])} speakers (default {voice['default_speaker']})"
+            + (f"  {', '.join(voice['qualities'])}" if len(found) > 1 else "")
         )
+    if voices.stale and len(found) > 1:
+        print(f"utterd: {voices.stale}", file=sys.stderr)
     return 0
 
 
@@ -48,10 +62,48 @@ def remove(options: argparse.Namespace, config: Config) -> int:
     """Delete a voice."""
     try:
         install.remove(options.name, config.data_dir)
-    except VoiceError as error:
+        disk.clear(config.cache_dir, options.name)
+    except (VoiceError, OSError) as error:
         print(f"utterd: {error}", file=sys.stderr)
         return 1
     print(f"removed the voice {options.name}", file=sys.stderr)
+    return 0
+
+
+def benchmark(options: argparse.Namespace, config: Config) -> int:
+    """Measure the installed voices, with a progress bar, and choose which is which quality."""
+    voices = Voices(config.data_dir, config.engine)
+    try:
+        found = measure(config, voices, _bar)
+        qualities.write(config.data_dir, found)
+    except (MeasureError, OSError) as error:
+        _end_bar()
+        print(f"utterd: {error}", file=sys.stderr)
+        return 1
+    _end_bar()
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        print("\n".join(table(found)))
+    if found.load > _BUSY * found.machine.cores:
+        print(
+            f"utterd: the machine was busy (load {found.load:.1f}): measure again when it is not",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def forget(options: argparse.Namespace, config: Config) -> int:
+    """Delete what was said from the cache: a daemon's, where one runs, and what is on disk."""
+    try:
+        with Client(config) as client:
+            client.call("forget")
+    except DaemonError as error:
+        if error.code != "unavailable":
+            raise
+    deleted = disk.clear(config.cache_dir)
+    if options.json:
+        print(json.dumps({"deleted": deleted}))
     return 0
 
 
@@ -67,3 +119,13 @@ def _bar(step: str, fraction: float) -> None:
         print(f"\r{step:<32.32} [{bar}] {fraction:4.0%}", end="", file=sys.stderr, flush=True)
     elif fraction == 0.0:
         print(step, file=sys.stderr, flush=True)
+
+
+ACTIONS: dict[str, Callable[[argparse.Namespace, Config], int]] = {
+    "list": list_installed,
+    "add": add,
+    "remove": remove,
+    "benchmark": benchmark,
+    "forget": forget,
+}
+"""What `utterd voices ACTION` runs."""

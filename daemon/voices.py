@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from utterd.daemon import qualities
 from utterd.daemon.config import Engine
 from utterd.daemon.protocol import ProtocolError, Speech
 from utterd.engine.voices import install, package
@@ -23,6 +24,10 @@ class Voices:
         """What `prefer` was told."""
         self._seen_ns = -1
         self._installed: dict[str, package.VoicePackage] = {}
+        self._measured_seen: tuple[int, int] = (-1, -1)
+        self._measured: dict[qualities.Quality, str] = {}
+        self.stale = ""
+        """Why the voices should be measured again; as of the last look."""
 
     def installed(self) -> dict[str, package.VoicePackage]:
         """Packages by name; what can't be read is left out. Read again when the folder changes."""
@@ -37,9 +42,14 @@ class Voices:
         return self._installed
 
     def default(self) -> str:
-        """`NAME` or `NAME/SPEAKER` of the default voice; empty if nothing is installed."""
+        """`NAME` or `NAME/SPEAKER` of the default voice; empty if nothing is installed.
+
+        As set, as configured, the balanced one as measured, `kokoro`, the first by name.
+        """
         if self.preferred or self._config.voice:
             return self.preferred or self._config.voice
+        if (balanced := self.measured().get("balanced")) is not None:
+            return balanced
         installed = self.installed()
         if "kokoro" in installed:
             return "kokoro"
@@ -49,6 +59,25 @@ class Voices:
         """Make a voice the default until the daemon ends."""
         self.preferred = voice
 
+    def measured(self) -> dict[qualities.Quality, str]:
+        """Voices by quality as `utterd voices benchmark` chose them, where that still holds."""
+        installed = self.installed()
+        try:
+            changed_ns = (self.folder.parent / qualities.FILE).stat().st_mtime_ns
+        except OSError:
+            changed_ns = 0
+        if (changed_ns, self._seen_ns) != self._measured_seen:
+            self._measured_seen = changed_ns, self._seen_ns
+            found = qualities.read(self.folder.parent)
+            self._measured = qualities.valid(found, installed)
+            self.stale = qualities.stale(found, installed)
+        return self._measured
+
+    def of_quality(self, quality: qualities.Quality) -> str:
+        """`NAME` or `NAME/SPEAKER`: as configured, as measured, or the default voice."""
+        configured: str = getattr(self._config, quality)
+        return configured or self.measured().get(quality, "") or self.default()
+
     def choose(self, command: Speech) -> tuple[str, str]:
         """Name of the package and speaker ("" for its default) that a command asks for.
 
@@ -57,7 +86,7 @@ class Voices:
         """
         wanted = command.voice
         if not wanted and command.quality:
-            wanted = getattr(self._config, command.quality)
+            wanted = self.of_quality(command.quality)
         return self.resolve(wanted or self.default())
 
     def resolve(self, wanted: str) -> tuple[str, str]:
@@ -89,6 +118,7 @@ class Voices:
     def describe(self) -> list[dict[str, Any]]:
         """As the `voices` command shows them."""
         default = self.default().partition("/")[0]
+        named = {q: self.of_quality(q).partition("/")[0] for q in qualities.QUALITIES}
         return [
             {
                 "name": name,
@@ -99,6 +129,7 @@ class Voices:
                 "sample_rate": found.manifest.sample_rate,
                 "licence": found.manifest.licence,
                 "default": name == default,
+                "qualities": [quality for quality, voice in named.items() if voice == name],
             }
             for name, found in self.installed().items()
         ]
