@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--teacher", type=Path, required=True, help="folder with model.onnx, vocab.json, voices/"
     )
-    parser.add_argument("--speaker", default="zf_xiaoni", help="the teacher's voice")
+    parser.add_argument("--speaker", default="zf_xiaoxiao", help="the teacher's voice")
     parser.add_argument("--data", type=Path, help="folder of further texts (text/, zh/)")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument(

@@ -33,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("acoustic", "prosody"))
     parser.add_argument("--corpus", type=Path, action="append", required=True, help="repeatable")
     parser.add_argument("--out", type=Path, required=True, help="folder of the fit")
+    parser.add_argument(
+        "--begin", type=Path, help="folder of a fit whose best weights a new fit starts from"
+    )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after")
     parser.add_argument("--steps", type=int, help="stop at this step")
     parser.add_argument(
@@ -40,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         help="let the rate fall to nothing over so many steps, then stop; for a copy of --out",
+    )
+    parser.add_argument(
+        "--adversary",
+        action="store_true",
+        help="teach an adversary beside the acoustic network, late; a checkpoint keeps it",
     )
     parser.add_argument("--save-minutes", type=float, default=3.0, help="between checkpoints")
     parser.add_argument("--seed", type=int, default=7)
@@ -89,10 +97,19 @@ class Fit:
         """First step and number of steps of the annealing."""
         if self._path.exists():
             self._resume(checkpoint.load(self._path))
+        elif arguments.begin:
+            self._begin(checkpoint.load(arguments.begin / f"{arguments.what}-best.pt"))
+        if arguments.adversary:
+            self._contest()
         if arguments.anneal and self._anneal is None:
             self._anneal = (self._step, arguments.anneal)
         if self._anneal:
             self._most = min(self._most, sum(self._anneal))
+
+    def _contest(self) -> None:
+        if not isinstance(self._task, AcousticTask):
+            raise ValueError("only `fit acoustic` has an adversary")
+        self._task.contest()
 
     def run(self) -> None:
         """Take steps until the time or the steps are over."""
@@ -144,7 +161,8 @@ class Fit:
         row |= {f"train_{n}": float(np.mean([r[n] for r in recent])) for n in recent[0]}
         row |= {f"valid_{n}": value for n, value in validated.items()}
         self._curve.append({name: round(value, 6) for name, value in row.items()})
-        if validated["total"] < self._best:
+        # An adversary trades distance for likeness: there the last weights are kept.
+        if validated["total"] < self._best or self._task.state() is not None:
             self._best = validated["total"]
             weights = {"shape": self._shape.to_json(), "step": self._step, "curve": self._curve}
             best = self._path.with_name(f"{self._path.stem}-best.pt")
@@ -165,6 +183,7 @@ class Fit:
             "validated": self._validated,
             "curve": self._curve,
             "anneal": self._anneal,
+            "task": self._task.state(),
         }
 
     def _factor(self) -> float:
@@ -174,6 +193,13 @@ class Fit:
         first, steps = self._anneal
         return _schedule(first) * (1 - (self._step - first) / steps)
 
+    def _begin(self, content: dict[str, Any]) -> None:
+        """Take the weights of another fit: a further speaker is learnt sooner."""
+        if checkpoint.shape(content) != self._shape:
+            raise ValueError("the fit to begin with holds a network of other sizes: leave it out")
+        for network in (self._task.network, self._average.module):
+            network.load_state_dict(content["network"])
+
     def _resume(self, content: dict[str, Any]) -> None:
         if checkpoint.shape(content) != self._shape:
             raise ValueError(
@@ -182,6 +208,7 @@ class Fit:
         self._task.network.load_state_dict(content["network"])
         self._average.load_state_dict(content["average"])
         self._optimizer.load_state_dict(content["optimizer"])
+        self._task.restore(content.get("task"))
         checkpoint.restore_random_state(self._rng, content["random"])
         self._step = content["step"]
         self._seconds = content["seconds"]
@@ -194,7 +221,8 @@ class Fit:
         stem = self._path.stem
         write_whole(self._out / f"{stem}-curve.json", json.dumps(self._curve).encode())
         table = io.StringIO()
-        writer = csv.DictWriter(table, list(self._curve[0]))
+        names = dict.fromkeys(name for row in self._curve for name in row)
+        writer = csv.DictWriter(table, list(names))
         writer.writeheader()
         writer.writerows(self._curve)
         write_whole(self._out / f"{stem}-curve.csv", table.getvalue().encode())

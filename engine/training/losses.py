@@ -31,6 +31,11 @@ def spectral(heard: Tensor, wanted: Tensor) -> Tensor:
     return total / len(_SIZES)
 
 
+def log_magnitude(samples: Tensor, size: int) -> Tensor:
+    """Return log magnitudes of an STFT of `size`, (B, F, T), about -1 to 1 in speech."""
+    return torch.log(_stft(samples, size).abs().clamp(min=_FLOOR)) / 4 + 1.25
+
+
 def phase(heard: Tensor, wanted: Tensor, voiced: Tensor) -> Tensor:
     """Return the mean of 1 - cos(difference of phase) below 6 kHz: 0 is the same, 1 is chance.
 

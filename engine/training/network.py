@@ -54,6 +54,9 @@ class Shape:
 class Block(nn.Module):
     """Depthwise convolution, then a per-frame perceptron, around a residual; `valid` in time."""
 
+    mixed = False
+    """Whether the perceptron is taught in bfloat16 (its weights and all else stay float32)."""
+
     def __init__(self, channels: int, inner: int, dilation: int = 1) -> None:
         super().__init__()
         self.reach = dilation * (KERNEL // 2)
@@ -66,7 +69,9 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, C) to (B, T - 2 reach, C)."""
         y = self.norm(self.mix(x.transpose(1, 2)).transpose(1, 2))
-        y = self.down(nn.functional.gelu(self.up(y))) * self.gain
+        with torch.autocast(y.device.type, torch.bfloat16, enabled=self.mixed and self.training):
+            y = self.down(nn.functional.gelu(self.up(y)))
+        y = y * self.gain
         out: Tensor = x[:, self.reach : x.shape[1] - self.reach] + y
         return out
 

@@ -91,6 +91,67 @@ def test_an_annealed_fit_ends_with_no_rate(corpus, tmp_path) -> None:
     assert curve[2]["rate"] == 0
 
 
+def test_a_fit_against_an_adversary_stops_and_goes_on(corpus, tmp_path) -> None:
+    for folder, steps in (("whole", (2, 5)), ("parts", (2, 3, 5))):
+        for number, step in enumerate(steps):
+            arguments = options("acoustic", corpus, tmp_path / folder, step)
+            arguments.adversary = number == 1  # from then on the checkpoint knows
+            fit.Fit(arguments).run()
+    whole, parts = (checkpoint.load(tmp_path / n / "acoustic.pt") for n in ("whole", "parts"))
+    assert whole["task"]["steps"] == parts["task"]["steps"] == 3
+    for part in (whole["network"], whole["task"]["judges"]):
+        other = parts["network"] if part is whole["network"] else parts["task"]["judges"]
+        for name, tensor in part.items():
+            torch.testing.assert_close(other[name], tensor, atol=0, rtol=0, msg=name)
+    # The last weights are kept, whatever the distance says.
+    assert checkpoint.load(tmp_path / "whole" / "acoustic-best.pt")["step"] == 5
+    curve = json.loads((tmp_path / "whole" / "acoustic-curve.json").read_text())
+    assert "train_told" not in curve[0]
+    assert curve[-1]["train_told"] > 0
+    assert curve[-1]["rate"] < tasks.AcousticTask.rate
+
+
+def test_prosody_has_no_adversary(corpus, tmp_path) -> None:
+    arguments = options("prosody", corpus, tmp_path, 1)
+    arguments.adversary = True
+    with pytest.raises(ValueError, match="only `fit acoustic`"):
+        fit.Fit(arguments)
+
+
+def test_a_fit_begins_with_the_weights_of_another(corpus, tmp_path) -> None:
+    fit.Fit(options("prosody", corpus, tmp_path / "first", 30)).run()
+    arguments = options("prosody", corpus, tmp_path / "second", 1)
+    arguments.begin = tmp_path / "first"
+    fit.Fit(arguments).run()
+    fit.Fit(options("prosody", corpus, tmp_path / "third", 1)).run()
+    first, second, third = (
+        json.loads((tmp_path / n / "prosody-curve.json").read_text())[-1]
+        for n in ("first", "second", "third")
+    )
+    assert second["step"] == 1
+    assert second["valid_total"] == pytest.approx(first["valid_total"], rel=0.05)
+    assert third["valid_total"] > 1.2 * first["valid_total"]
+
+
+def test_weights_of_other_sizes_are_no_beginning(corpus, tmp_path, monkeypatch) -> None:
+    fit.Fit(options("prosody", corpus, tmp_path / "first", 1)).run()
+    other = type(TINY)(**{**TINY.to_json(), "encoder": 20})
+    monkeypatch.setattr(fit, "Shape", lambda: other)
+    arguments = options("prosody", corpus, tmp_path / "second", 1)
+    arguments.begin = tmp_path / "first"
+    with pytest.raises(ValueError, match="other sizes"):
+        fit.Fit(arguments)
+
+
+def test_durations_are_learnt_without_a_bias() -> None:
+    """Where nothing tells 4 frames from 20, the answer is their mean, 12."""
+    answer = torch.tensor(12.0, requires_grad=True)
+    task = tasks.ProsodyTask(TINY, torch.device("cpu"))
+    found = task.duration_error(answer.expand(1, 2), torch.tensor([[4.0, 20.0]]), torch.ones(1, 2))
+    (slope,) = torch.autograd.grad(found, answer)
+    assert float(slope) == pytest.approx(0, abs=1e-5)
+
+
 def test_a_corpus_that_grows_is_taken_up(corpus, tmp_path) -> None:
     first = shards.find(corpus)[0]
     (tmp_path / first.name).write_bytes(first.read_bytes())
