@@ -186,6 +186,17 @@ def _parser() -> argparse.ArgumentParser:
     selftest = command("selftest", _selftest, "play a chirp and listen for it at the monitor")
     selftest.add_argument("--json", action="store_true", help="print one JSON object")
 
+    reference = command("reference", _reference, "record what is played, for echo cancellers")
+    reference.add_argument(
+        "--wav",
+        dest="output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="16-bit, written until Ctrl-C",
+    )
+    reference.add_argument("--seconds", type=float, help="end after so long")
+
     command("config", _config, "print the configuration in force, as TOML")
     for name, text in _ROOM_HELP.items():
         commands.add_parser(name, help=text, add_help=False)
@@ -344,6 +355,12 @@ def _selftest(options: argparse.Namespace, config: Config) -> int:
     from utterd.daemon.selftest import selftest
 
     return selftest(options, config)
+
+
+def _reference(options: argparse.Namespace, config: Config) -> int:
+    from utterd.daemon.reference import reference
+
+    return reference(options, config)
 
 
 def _bench(options: argparse.Namespace, config: Config) -> int:

@@ -203,8 +203,40 @@ def _processes(now: Snapshot) -> Iterator[Metric]:
             states.add_metric([name, state.value], float(process["state"] == state.value))
     yield restarts
     yield states
+    yield from _renewals({"daemon": now["daemon"]} | children)
+    yield from _reference(now["player"]["reference"])
     yield GaugeMetricFamily(
         "utterd_uptime_seconds", "Since the daemon's start.", now["daemon"]["uptime_s"]
+    )
+
+
+def _renewals(processes: Mapping[str, Snapshot]) -> Iterator[Metric]:
+    renewals = CounterMetricFamily(
+        "utterd_renewals",
+        "Times a process was started anew because it had grown over its limit.",
+        labels=["process"],
+    )
+    over = GaugeMetricFamily(
+        "utterd_over_memory_limit", "Whether a process is over its limit.", labels=["process"]
+    )
+    for name, process in processes.items():
+        renewals.add_metric([name], process["renewals"])
+        over.add_metric([name], float(bool(process["memory_problem"])))
+    yield renewals
+    yield over
+
+
+def _reference(reference: Snapshot) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "utterd_reference_subscribed",
+        "Whether anybody takes the reference stream.",
+        float(reference["subscribed"]),
+    )
+    yield CounterMetricFamily(
+        "utterd_reference_frames", "Copied for it by this player.", reference["frames"]
+    )
+    yield CounterMetricFamily(
+        "utterd_reference_dropped_frames", "Not copied for want of room.", reference["dropped"]
     )
 
 

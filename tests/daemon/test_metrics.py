@@ -132,12 +132,21 @@ def snapshot(metrics: Metrics | None = None) -> dict[str, Any]:
             "realtime": True,
             "underruns": 3,
         },
-        "player": {"state": "ready", "restarts": 4, "rss_bytes": 5},
+        "player": {
+            "state": "ready",
+            "restarts": 4,
+            "rss_bytes": 5,
+            "renewals": 1,
+            "memory_problem": "it is too large",
+            "reference": {"subscribed": True, "frames": 480, "dropped": 24, "problem": ""},
+        },
         "voices": [
             {
                 "name": "joe-us",
                 "state": "waiting",
                 "restarts": 6,
+                "renewals": 2,
+                "memory_problem": "",
                 "rss_bytes": 7,
                 "breaker": "half open",
                 "runtime": "onnx",
@@ -155,7 +164,7 @@ def snapshot(metrics: Metrics | None = None) -> dict[str, Any]:
                 },
             }
         ],
-        "daemon": {"rss_bytes": 8, "uptime_s": 9.0},
+        "daemon": {"rss_bytes": 8, "uptime_s": 9.0, "renewals": 3, "memory_problem": ""},
     }
 
 
@@ -198,6 +207,12 @@ def test_a_reader_of_prometheus_text_gets_the_values() -> None:
     assert of("underruns_total") == 3
     assert of("restarts_total", process="player") == 4
     assert of("restarts_total", process="worker joe-us") == 6
+    renewals = {"daemon": 3, "player": 1, "worker joe-us": 2}
+    assert {name: of("renewals_total", process=name) for name in renewals} == renewals
+    assert [of("over_memory_limit", process=name) for name in renewals] == [0, 1, 0]
+    assert of("reference_subscribed") == 1
+    assert of("reference_frames_total") == 480
+    assert of("reference_dropped_frames_total") == 24
     assert of("resident_memory_bytes", process="daemon") == 8
     assert of("process_state", process="worker joe-us", state="waiting") == 1
     assert of("process_state", process="worker joe-us", state="ready") == 0

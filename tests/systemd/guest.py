@@ -10,6 +10,7 @@ import pwd
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +110,31 @@ def case_killed_it_comes_back_without_orphans() -> None:
     assert spoken_by("member")
 
 
+def case_grown_over_its_limit_it_is_started_anew() -> None:
+    """Having nothing to do it ends with status 75: another one at once, and no failure."""
+    drop_in = Path("/run/systemd/system") / f"{UNIT}.d" / "limit.conf"
+    drop_in.parent.mkdir(parents=True)
+    drop_in.write_text("[Service]\nEnvironment=UTTERD_LIMITS_DAEMON_RSS_MB=80\n")
+    run("systemctl", "daemon-reload")
+    run("systemctl", "restart", UNIT)
+    time.sleep(4)  # what it has by now, it needs
+    python = Path("/usr/local/bin/utterd").read_text().partition("\n")[0].removeprefix("#!")
+    grow = "from tests.bloat import bloated; import time\n"
+    grow += "with bloated('ipc:///run/utterd/events.sock'): time.sleep(100)"
+    before = main_pid()
+    with subprocess.Popen([*python.split(), "-c", grow], env=environment()) as grower:
+        wait_for(lambda: main_pid() not in (0, before), 60)
+        grower.kill()
+    wait_for(lambda: show("ActiveState") == "active", 60)
+    assert show("NRestarts") == "1"
+    log = run("journalctl", "--no-pager", "--output=cat", f"--unit={UNIT}")
+    assert "limits.daemon_rss_mb = 80" in log, log
+    assert "Failed with result 'exit-code'" not in log, log
+    assert spoken_by("member")
+    drop_in.unlink()
+    run("systemctl", "daemon-reload")
+
+
 def case_stopped_it_leaves_nothing() -> None:
     """No process, no socket; state stays."""
     run("systemctl", "stop", UNIT)
@@ -171,6 +197,11 @@ def run(*command: str, check: bool = True) -> str:
         )
         raise AssertionError(f"{command}: {done.stdout}{done.stderr}\n{state.stdout}")
     return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """For a Python that shall find the tests, and the packages of the product."""
+    return {**os.environ, "PYTHONPATH": ":".join(sys.path)}
 
 
 def show(what: str, unit: str = UNIT) -> str:

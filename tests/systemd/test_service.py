@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import guests
+from tests import bloat, guests
 from tests.systemd import container
 from tests.systemd.installed import SCRIPT
 
@@ -36,6 +36,7 @@ def results(tmp_path_factory, staged, voices_dir):
         voices_dir / "voices": "/srv/utterd/voices",
         config: "/etc/utterd/utterd.toml",
         SCRIPT: "/install.sh",
+        Path(bloat.__file__): "/test/tests/bloat.py",
     }
     log = container.boot(container.root(CACHE), work, GUEST, shown, {copy: "/usr/local"})
     shutil.rmtree(copy)
