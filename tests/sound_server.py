@@ -77,8 +77,9 @@ class Capture:
     def frame_at(self, ns: int) -> int:
         """The frame that reached the speaker at a time in ns of CLOCK_MONOTONIC."""
         at = int(np.searchsorted(self.cycles[:, 1], ns / 1000, side="right")) - 1
-        first, start_us, _ = self.cycles[max(at, 0)].tolist()
-        return int(first) + round((ns / 1000 - start_us) * self.rate / 1e6)
+        first, start_us, frames = self.cycles[max(at, 0)].tolist()
+        # While the speaker sleeps there are no cycles: the next frame is the one that counts.
+        return int(first) + min(round((ns / 1000 - start_us) * self.rate / 1e6), frames)
 
 
 class Recorder:
@@ -175,13 +176,19 @@ class SoundServer:
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """What the server knows of each node, by its name: `state`, `props` and more."""
-        found = json.loads(self.run("pw-dump"))
-        infos = [one["info"] for one in found if one["type"] == "PipeWire:Interface:Node"]
-        return {info["props"].get("node.name", ""): info for info in infos}
+        # What changes while it looks comes in further documents; what is gone has no info there.
+        objects: dict[int, dict[str, Any]] = {}
+        text, decoder = self.run("pw-dump").strip(), json.JSONDecoder()
+        while text:
+            changed, end = decoder.raw_decode(text)
+            objects |= {one["id"]: one for one in changed}
+            text = text[end:].strip()
+        nodes = [o["info"] for o in objects.values() if o.get("type", "").endswith(":Node")]
+        return {info["props"].get("node.name", ""): info for info in nodes if info}
 
     def wait_for_state(self, node: str, state: str) -> None:
         """Wait until a node is `running`, `idle` or `suspended`."""
-        self._wait_for(lambda: self.nodes()[node]["state"] == state, f"{node} {state}")
+        self._wait_for(lambda: self.nodes().get(node, {}).get("state") == state, f"{node} {state}")
 
     def wait_until_gone(self, node: str) -> None:
         """Wait until the server has no such node any more."""

@@ -20,14 +20,16 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.audio.rig import tone
 from tests.audio.running import Running
-from tests.sound_server import Capture, SoundServer
+from tests.sound_server import SINK, Capture, SoundServer
 from utterd.audio.messages import (
     Anchor,
     Configure,
     DeviceLost,
     Dropped,
     Ended,
+    Expect,
     Opened,
+    Released,
     Started,
     Underrun,
 )
@@ -45,6 +47,10 @@ PERIODS_MS = (2.5, 5.0, 10.0)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=50, help="utterances timed (default 50)")
+    parser.add_argument("--wakes", type=int, default=20, help="wakes timed (default 20)")
+    parser.add_argument(
+        "--ahead-ms", type=float, default=100.0, help="told so long before (default 100)"
+    )
     parser.add_argument("--cancels", type=int, default=200, help="cancels timed (default 200)")
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="continuous sound a period (default 60)"
@@ -52,20 +58,18 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=3, help="kills of the server (default 3)")
     parser.add_argument("--period-ms", type=float, default=10.0, help="period (default 10)")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="one part; may be repeated (default all)"
+    )
     options = parser.parse_args()
-    if min(options.runs, options.cancels, options.kills) < 1:
-        parser.error("--runs, --cancels and --kills take 1 or more")
+    if min(options.runs, options.wakes, options.cancels, options.kills) < 1:
+        parser.error("--runs, --wakes, --cancels and --kills take 1 or more")
     server = SoundServer()
     result: dict[str, Any] = {"period_ms": options.period_ms, "cores": os.cpu_count()}
-    parts: dict[str, Callable[[SoundServer, argparse.Namespace], Any]] = {
-        "idle": idle,
-        "write_to_sound_ms": write_to_sound,
-        "cancel_to_silence_ms": cancel_to_silence,
-        "continuous": continuous,
-        "server_killed_ms": server_killed,
-    }
     try:
-        for name, measure in parts.items():
+        for name, measure in PARTS.items():
+            if options.only and name not in options.only:
+                continue
             say(f"{name} ...")
             load = os.getloadavg()[0]
             measured = measure(server, options)
@@ -103,18 +107,22 @@ def open_player(server: SoundServer, period_ms: float) -> tuple[Running, Opened]
 
 
 def idle(server: SoundServer, options: argparse.Namespace) -> dict[str, Any]:
-    """CPU and memory of a player that has nothing to do, over 20 s."""
+    """CPU and memory of a player that has nothing to do, over 20 s: sink kept open, or let go."""
     figures = {}
     for sink in ("device", "null"):
-        running = Running(Configure(sink=sink, period_ms=options.period_ms), server.environment)
-        running.wait(Opened)
-        running.listen(2)
-        before, begin = cpu_seconds(running.player.pid), time.monotonic()
-        running.listen(20)
-        used = cpu_seconds(running.player.pid) - before
-        figures[f"{sink}_cpu_percent"] = round(100 * used / (time.monotonic() - begin), 2)
-        figures[f"{sink}_rss_mb"] = round(rss_bytes(running.player.pid) / 1e6, 1)
-        running.close()
+        for name, seconds in (("open", 0.0), ("released", 0.2)):
+            configure = Configure(sink=sink, period_ms=options.period_ms, release_after_s=seconds)
+            running = Running(configure, server.environment)
+            running.wait(Released if seconds else Opened)
+            running.listen(2)
+            before, begin = cpu_seconds(running.player.pid), time.monotonic()
+            running.listen(20)
+            used = cpu_seconds(running.player.pid) - before
+            figures[f"{sink}_{name}_cpu_percent"] = round(
+                100 * used / (time.monotonic() - begin), 3
+            )
+            figures[f"{sink}_{name}_rss_mb"] = round(rss_bytes(running.player.pid) / 1e6, 1)
+            running.close()
     return figures
 
 
@@ -160,6 +168,67 @@ def write_to_sound(server: SoundServer, options: argparse.Namespace) -> dict[str
         ),
         "reported_latency_ms": opened.latency_ms,
     }
+
+
+def wake_to_sound(_: SoundServer, options: argparse.Namespace) -> dict[str, Any]:
+    """From the write to the first sound at a speaker that sleeps, against one kept open.
+
+    `unhidden`: the samples are there at once. `hidden`: the player was told to expect sound
+    `--ahead-ms` before, as the daemon does while the text is synthesised.
+    """
+    server = SoundServer(sleeps=True)
+    figures: dict[str, Any] = {"ahead_ms": options.ahead_ms}
+    try:
+        for name, seconds, ahead_ms in (
+            ("open", 0.0, 0.0),
+            ("unhidden", 0.05, 0.0),
+            ("hidden", 0.05, options.ahead_ms),
+        ):
+            configure = Configure(period_ms=options.period_ms, release_after_s=seconds)
+            running = Running(configure, server.environment)
+            running.wait(Opened)
+            figures[name] = time_wakes(server, running, options.wakes, ahead_ms)
+            running.close()
+    finally:
+        server.close()
+    return figures
+
+
+def time_wakes(server: SoundServer, running: Running, runs: int, ahead_ms: float) -> dict[str, Any]:
+    """Utterances, each to a speaker that is suspended where the player lets go of it."""
+    wave = tone(2400, rate=VOICE_RATE)
+    written, opened = [], []
+    with server.capture(passive=True) as recorder:
+        for generation in range(1, runs + 1):
+            if running.configure.release_after_s:
+                running.player.send(Expect(sound=False))
+                server.wait_for_state(SINK, "suspended")
+                running.listen(0.05)
+            told = len(running.messages)
+            if ahead_ms:
+                running.player.send(Expect(sound=True))
+                running.listen(ahead_ms / 1000)
+            written.append(time.monotonic_ns())
+            running.writer.write(generation, 0, wave, VOICE_RATE, last=True)
+            running.wait(Ended, lambda e, g=generation: e.generation == g)
+            opened += [m for m in running.messages[told:] if isinstance(m, Opened)]
+            running.listen(0.2)
+            progress(generation, runs)
+    heard = [first_sound(recorder.result, ns) for ns in written]
+    started = [m for m in running.messages if isinstance(m, Started)]
+    figures: dict[str, Any] = {
+        "monitor": spread([(h - w) / 1e6 for h, w in zip(heard, written, strict=True)]),
+        "monitor_minus_stamp": spread(
+            [(h - s.first_sound_ns) / 1e6 for h, s in zip(heard, started, strict=True)]
+        ),
+        "recorder_lost": recorder.result.lost,
+    }
+    if opened:
+        begins = [ns - ahead_ms * 1e6 for ns in written]
+        figures["reopening"] = spread(
+            [(o.ns - b) / 1e6 for o, b in zip(opened, begins, strict=True)]
+        )
+    return figures
 
 
 def cancel_to_silence(server: SoundServer, options: argparse.Namespace) -> dict[str, Any]:
@@ -280,6 +349,16 @@ def server_killed(server: SoundServer, options: argparse.Namespace) -> dict[str,
 def progress(done: int, of: int) -> None:
     if sys.stderr.isatty() or done == of:
         print(f"\r  {done}/{of} ", end="" if done < of else "\n", file=sys.stderr, flush=True)
+
+
+PARTS: dict[str, "Callable[[SoundServer, argparse.Namespace], dict[str, Any]]"] = {
+    "idle": idle,
+    "write_to_sound_ms": write_to_sound,
+    "wake_to_sound_ms": wake_to_sound,
+    "cancel_to_silence_ms": cancel_to_silence,
+    "continuous": continuous,
+    "server_killed_ms": server_killed,
+}
 
 
 if __name__ == "__main__":
