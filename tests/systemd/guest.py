@@ -7,6 +7,7 @@ import grp
 import json
 import os
 import pwd
+import shutil
 import signal
 import stat
 import subprocess
@@ -131,7 +132,7 @@ def case_grown_over_its_limit_it_is_started_anew() -> None:
     assert "limits.daemon_rss_mb = 80" in log, log
     assert "Failed with result 'exit-code'" not in log, log
     assert spoken_by("member")
-    drop_in.unlink()
+    shutil.rmtree(drop_in.parent)
     run("systemctl", "daemon-reload")
 
 
