@@ -1,4 +1,4 @@
-"""`python -m utterd.engine.training COMMAND`: corpus, fit, evaluate, export."""
+"""`python -m utterd.engine.training COMMAND`: corpus, fit, evaluate, recognise, export."""
 
 import argparse
 import importlib
@@ -8,6 +8,7 @@ _COMMANDS = {
     "corpus": "texts to the teacher's speech, in shards",
     "fit": "teach a network on a corpus",
     "evaluate": "measure a network on held-out sentences and write a report",
+    "recognise": "count what recognisers understand of teacher and network",
     "export": "write a voice package from the best weights",
 }
 

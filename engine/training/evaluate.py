@@ -62,14 +62,7 @@ def main(arguments: argparse.Namespace) -> int:
     torch.set_num_threads(1)
     planned = plan.load(arguments.corpus / "plan.json")
     networks, recipe = export.best(arguments.fit)
-    sentences = texts.held_out()[:: arguments.every]
-    examples = heldout.render(
-        sentences,
-        planned.vocabulary,
-        planned.speaker,
-        arguments.teacher,
-        arguments.out / f"teacher-{planned.speaker}-{arguments.every}",
-    )
+    sentences, examples = heldout_part(arguments, planned)
     done = _Done(arguments.out / f"scores-{_digest(networks)}-{arguments.every}.json")
     shown = arguments.out / "shown"
     shown.mkdir(exist_ok=True)
@@ -79,9 +72,21 @@ def main(arguments: argparse.Namespace) -> int:
             spoken = student.say(networks, example)
             done.add(_score(sentence, example, spoken))
             if number % _SHOWN_EVERY == 0:
-                report.show(shown, number, _sound(example), spoken)
+                report.show(shown, number, sound(example), spoken)
     report.write(arguments.out, summary(done.scores), done.scores, recipe)
     return 0
+
+
+def heldout_part(
+    arguments: argparse.Namespace, planned: plan.Plan
+) -> tuple[list[texts.HeldOut], list[Example]]:
+    """Return every nth held-out sentence and the teacher's reading of it."""
+    numbered = list(enumerate(texts.held_out()))[:: arguments.every]
+    cache = arguments.out / f"teacher-{planned.speaker}"
+    examples = heldout.render(
+        numbered, planned.vocabulary, planned.speaker, arguments.teacher, cache
+    )
+    return [sentence for _, sentence in numbered], examples
 
 
 def summary(scores: list[Scores]) -> dict[str, dict[str, float]]:
@@ -111,7 +116,7 @@ class _Done:
 
 
 def _score(sentence: texts.HeldOut, example: Example, spoken: student.Spoken) -> Scores:
-    teacher = _sound(example)
+    teacher = sound(example)
     theirs, own, copied = (measures.dnsmos_scores(s) for s in (teacher, spoken.own, spoken.copied))
     cents, voicing = measures.f0_error(spoken.f0, example.f0)
     inner = slice(1, -1)  # the pads are not speech
@@ -140,7 +145,8 @@ def _means(scores: list[Scores]) -> Iterator[tuple[str, float]]:
         yield name, round(float(np.mean(values)), 4) if values else float("nan")
 
 
-def _sound(example: Example) -> NDArray[np.float32]:
+def sound(example: Example) -> NDArray[np.float32]:
+    """Return an example's samples, -1 to 1."""
     return np.asarray(example.audio.astype(np.float32) / 32767, np.float32)
 
 

@@ -13,12 +13,16 @@ from utterd.engine.training.texts import HeldOut
 
 
 def render(
-    sentences: list[HeldOut], vocabulary: dict[str, int], speaker: str, folder: Path, cache: Path
+    sentences: list[tuple[int, HeldOut]],
+    vocabulary: dict[str, int],
+    speaker: str,
+    folder: Path,
+    cache: Path,
 ) -> list[Example]:
     """Return the teacher's reading of the sentences, in their order.
 
     Args:
-        sentences: what to say.
+        sentences: what to say, each with its number in the cache.
         vocabulary: phoneme ids.
         speaker: the teacher's voice.
         folder: the teacher's.
@@ -29,7 +33,7 @@ def render(
     present = shards.find(cache)
     loaded: Teacher | None = None
     examples = []
-    for number, sentence in enumerate(tqdm(sentences, desc="teacher", unit="sentence")):
+    for number, sentence in tqdm(sentences, desc="teacher", unit="sentence"):
         phonemes = plan.phonemes(reader.analyse(sentence.text).segments)
         tokens = np.array([0, *(vocabulary[p] for p in phonemes), 0], np.int16)
         kept = shards.read(present[number])[0] if number in present else None

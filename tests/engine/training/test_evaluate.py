@@ -56,7 +56,7 @@ def fitted(networks: export.Networks, tmp_path: Path) -> Path:
 
 
 def test_the_teacher_is_asked_once(teacher: Path, tmp_path: Path) -> None:
-    sentences = texts.held_out()[:2]
+    sentences = list(enumerate(texts.held_out()[:2]))
     first = heldout.render(sentences, SYMBOLS, "zf_test", teacher, tmp_path / "cache")
     nowhere = tmp_path / "no teacher here"
     again = heldout.render(sentences, SYMBOLS, "zf_test", nowhere, tmp_path / "cache")
