@@ -107,13 +107,15 @@ class Admission:
         for other in reversed(self._line.living):
             on_way, sounds = other.state in ON_ITS_WAY, self._line.sounds_next(other)
             effect = effect_on(utterance.priority, other.priority, sounds=sounds)
-            if not other.command.interruptible:
-                continue
+            may_be_cut = other.command.interruptible
             # What is ahead in the ring only waits there, and must not keep a higher one waiting.
             is_passed = not sounds and utterance.priority < other.priority
+            displaces = effect is Effect.DISPLACE or (is_passed and not may_be_dropped)
             if effect is Effect.CANCEL:
-                self._cutting.cancel(other, "superseded", now_ns)
-            elif on_way and (effect is Effect.DISPLACE or (is_passed and not may_be_dropped)):
+                if may_be_cut:
+                    self._cutting.cancel(other, "superseded", now_ns)
+            elif on_way and displaces and (may_be_cut or not sounds):
+                # Nothing of what only waits is cut; left there, it would overtake those before it.
                 self._cutting.displace(other, "displaced", now_ns)
 
     def _superseded_by(self, utterance: Utterance) -> list[Utterance]:
