@@ -68,6 +68,6 @@ class Ceiling:
         return reason
 
     def _tell(self, who: str, problem: str) -> None:
-        if not self.problem:
+        if not self.problem:  # said once, and not anew with every MB
             log.warning("memory limit", extra={"child": who, "reason": problem})
-        self.problem = problem
+            self.problem = problem
