@@ -43,6 +43,8 @@ from utterd.audio.sink import Format, Reason, Sink, SinkError
 STALL_SECONDS = 0.25
 _OPEN_SECONDS = 7.0
 _CLOSE_SECONDS = 0.3
+_RELEASE_SECONDS = 2.0
+"""A sound server that answers may be slow about it, and nothing waits."""
 _FADE_SECONDS = 0.25
 _RETRY_SECONDS = (0.2, 5.0)
 _STEADY_SECONDS = 5.0
@@ -310,7 +312,10 @@ class Player:
 
     def _release(self) -> None:
         """Let go of a sink that has nothing to play; whatever is wanted opens it again."""
-        with Deadline(_CLOSE_SECONDS, self._stderr.finish):
+        last_words = self._lost_message(
+            "stalled", f"closing {self._sink.name} hangs; the player starts again"
+        )
+        with Deadline(_RELEASE_SECONDS, lambda: self._channel.send(last_words)):
             self._sink.release()
         self._reference.closed("nothing has sounded for a while, so it was let go")
         self._channel.send(Released(time.monotonic_ns()))
