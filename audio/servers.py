@@ -10,9 +10,9 @@ import os
 NAME = "utterd"
 ICON = "audio-speakers"
 _QUANTUM = 256
-_PULSE_NAME = "PULSE_PROP_OVERRIDE_application.name"
-_PULSE_ICON = "PULSE_PROP_application.icon_name"
-_PULSE_ROLE = "PULSE_PROP_media.role"
+PULSE_NAME = "PULSE_PROP_OVERRIDE_application.name"
+PULSE_ICON = "PULSE_PROP_application.icon_name"
+PULSE_ROLE = "PULSE_PROP_media.role"
 _PULSE_ROLES = {
     "Accessibility": "a11y",
     "Communication": "phone",
@@ -43,9 +43,9 @@ def introduce(role: str, rate: int) -> None:
     properties += [os.environ.get("PIPEWIRE_ALSA", "").strip(" {}")]
     if role:
         properties += [f"media.role={role}"]
-        os.environ[_PULSE_ROLE] = _PULSE_ROLES.get(role, role)
+        os.environ[PULSE_ROLE] = _PULSE_ROLES.get(role, role)
     os.environ["PIPEWIRE_ALSA"] = "{ " + " ".join(filter(None, properties)) + " }"
-    os.environ.setdefault(_PULSE_NAME, NAME)
-    os.environ.setdefault(_PULSE_ICON, ICON)
+    os.environ.setdefault(PULSE_NAME, NAME)
+    os.environ.setdefault(PULSE_ICON, ICON)
     # A server may otherwise keep seconds in its buffer.
     os.environ.setdefault("PIPEWIRE_LATENCY", f"{_QUANTUM}/{rate}")
