@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,13 +124,16 @@ class Commands:
 
     def _append(self, command: protocol.Append, call: Call) -> Reply:
         scheduler = self._service.scheduler
+        if (utterance := scheduler.line.known.get((call.client, command.id))) is not None:
+            self._service.durable.make_room(utterance, command.text)
         scheduler.append(call.client, command.id, command.text, call.received_ns)
         self._keep(call.client, command.id)
         return {"ok": True, "id": command.id}
 
     def _finish(self, command: protocol.Finish, call: Call) -> Reply:
         self._service.scheduler.finish(call.client, command.id)
-        self._keep(call.client, command.id)
+        with suppress(ProtocolError):  # all that was confirmed is on disk; the trouble is told
+            self._keep(call.client, command.id)
         return {"ok": True, "id": command.id}
 
     def _keep(self, client: str, id_: str) -> None:
@@ -181,13 +185,14 @@ class Commands:
     def _when_silent(self, ticket: int, call: Call) -> None:
         def then(silent: Silent) -> None:
             after_ms = (silent.silent_ns - call.received_ns) / 1e6 if silent.silent_ns else 0.0
-            call.answer(
-                {
-                    "ok": True,
-                    "cancelled": silent.cancelled,
-                    "silent_after_ms": round(max(0.0, after_ms), 3),
-                }
-            )
+            reply: Reply = {
+                "ok": True,
+                "cancelled": silent.cancelled,
+                "silent_after_ms": round(max(0.0, after_ms), 3),
+            }
+            if self._service.durable.behind:  # what was durable may come again after a crash
+                reply["unrecorded"] = self._service.durable.behind
+            call.answer(reply)
 
         self._service.when_silent(ticket, then)
 

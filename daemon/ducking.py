@@ -26,11 +26,13 @@ class Ducking:
         self._begin = begin
         self._end = end
         self._pipe = -1
+        self._failed: dict[str, str] = {}
+        """Commands whose last run failed, and how."""
         self._children: list[subprocess.Popen[bytes]] = []
 
     def speaking(self, speaking: bool) -> None:
         """Speech begins or ends. Returns at once; a repeated call changes nothing."""
-        self._reap()
+        self.reap()
         if speaking and self._pipe < 0 and (self._begin or self._end):
             ours, theirs = self._guard()
             self._pipe = ours
@@ -49,7 +51,7 @@ class Ducking:
                 child.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 log.warning("a ducking command does not end", extra={"pid": child.pid})
-        self._reap()
+        self.reap()
 
     def _guard(self) -> tuple[int, int]:
         read, write = os.pipe()
@@ -67,11 +69,21 @@ class Ducking:
             )
         )
 
-    def _reap(self) -> None:
+    @property
+    def problem(self) -> str:
+        """Why other sound is not lowered, or was not raised again; empty if all is well."""
+        return "; ".join(self._failed.values())
+
+    def reap(self) -> None:
+        """See how commands ended."""
         for child in [child for child in self._children if child.poll() is not None]:
             self._children.remove(child)
+            command = str(child.args)
             if child.returncode:
                 log.warning(
                     "a ducking command failed",
-                    extra={"code": child.returncode, "command": str(child.args)},
+                    extra={"code": child.returncode, "command": command},
                 )
+                self._failed[command] = f"the command {command} failed ({child.returncode})"
+            else:
+                self._failed.pop(command, None)

@@ -39,6 +39,7 @@ def describe(service: Service) -> dict[str, Any]:
         "ok": True,
         "audible": (playing or released) and warm,
         "problems": problems,
+        "degraded": service.troubles.describe(),
         "device": {
             "open": playing,
             "released": released,
@@ -120,7 +121,7 @@ def measure(service: Service) -> dict[str, Any]:
                 "paused": scheduler.line.paused,
             },
         }
-        | {key: now[key] for key in ("audible", "device", "voices", "player", "daemon")}
+        | {key: now[key] for key in ("audible", "degraded", "device", "voices", "player", "daemon")}
     )
 
 

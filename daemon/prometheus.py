@@ -169,6 +169,12 @@ def _device(now: Snapshot) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "utterd_audible", "Whether something can be heard now.", float(now["audible"])
     )
+    degraded = GaugeMetricFamily(
+        "utterd_degraded", "1 for each thing that works worse than it should.", labels=["what"]
+    )
+    for trouble in now["degraded"]:
+        degraded.add_metric([trouble["what"]], 1.0)
+    yield degraded
     state = GaugeMetricFamily("utterd_device_open", "Whether it plays.", labels=["device", "sink"])
     state.add_metric([device["name"], device["sink"]], float(device["open"]))
     yield state

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from utterd.audio import messages as audio
 from utterd.audio.ring import Ring
-from utterd.daemon import events, instructions
+from utterd.daemon import events, instructions, shortcomings
+from utterd.daemon.breaker import State as BreakerState
 from utterd.daemon.config import Config
 from utterd.daemon.ducking import Ducking
 from utterd.daemon.durable import Durable
@@ -23,6 +24,7 @@ from utterd.daemon.publisher import Publisher
 from utterd.daemon.scheduler import Scheduler
 from utterd.daemon.supervisor import State as ChildState
 from utterd.daemon.synthesis import Desk
+from utterd.daemon.troubles import Troubles
 from utterd.daemon.utterance import State as UtteranceState
 from utterd.daemon.voices import Voices
 from utterd.daemon.workers import SILENT_NS, Workers
@@ -83,8 +85,9 @@ class Service:
             config, self.voices, self.ring, self.wake_fd, seats=seats, listener=self
         )
         self.closing = False
-        self._no_default = False
-        """No voice is installed, or not the configured one."""
+        self.troubles = Troubles(self.emit)
+        self.no_default = ""
+        """Why there is no default voice: none is installed, or not the configured one."""
         self._device_was_lost = False
         self._player_restarts = 0
         """Of the player when it last opened the device."""
@@ -197,6 +200,7 @@ class Service:
     def unload(self, voice: str) -> None:
         """End the worker of a voice that has nothing to do; who waits for it to be warm is told."""
         self.workers.unload(voice)
+        self.troubles.recover(f"voice {voice}", "it was unloaded")
         self.scheduler.worker_unloaded(voice)
         for then in self._warm_waiters.pop(voice, []):
             then(f"the voice {voice} was unloaded while it was being loaded")
@@ -244,8 +248,8 @@ class Service:
                 "real_time_factor": round(ready.real_time_factor, 3),
             },
         )
-        if self.workers.by_voice[voice].child.restarts:
-            self.emit(events.Recovered(what=f"voice {voice}", message="its worker is ready again"))
+        if self.workers.by_voice[voice].breaker.state is not BreakerState.OPEN:
+            self.troubles.recover(f"voice {voice}", "its worker is ready again")
         for then in self._warm_waiters.pop(voice, []):
             then("")
         self.scheduler.worker_ready(voice, ready.sample_rate)
@@ -255,11 +259,8 @@ class Service:
         """A worker died; it is started again."""
         if self.closing:
             return
-        self.emit(
-            events.Degraded(
-                what=f"voice {voice}", message=f"its worker ended ({reason}); it is started again"
-            )
-        )
+        message = f"its worker ended ({reason}); it is started again"
+        self.troubles.degrade(f"voice {voice}", message)
         self.desk.worker_lost(voice)
         self.scheduler.worker_lost(voice, self.ring.written, time.monotonic_ns())
         self.carry_out()
@@ -271,8 +272,7 @@ class Service:
 
     def worker_broken(self, voice: str, message: str) -> None:
         """A voice can't be loaded."""
-        log.error("voice broken", extra={"voice": voice, "reason": message})
-        self.emit(events.Degraded(what=f"voice {voice}", message=message))
+        self.troubles.degrade(f"voice {voice}", message)
         for then in self._warm_waiters.pop(voice, []):
             then(message)
         self.desk.voice_broken(voice, message)
@@ -284,6 +284,7 @@ class Service:
         now_ns = time.monotonic_ns()
         if isinstance(message, engine.Finished):
             self.metrics.overhead(message.overhead_ms)
+            self.troubles.recover(f"voice {voice}", "its worker speaks again")
         self.desk.worker_said(message, now_ns)
         self.scheduler.worker_said(message, now_ns)
         self.carry_out()
@@ -295,7 +296,7 @@ class Service:
 
     def renewing(self, what: str, reason: str) -> None:
         """A child that has nothing to do is started anew."""
-        self.emit(events.Degraded(what=what, message=f"{reason}; it is started anew"))
+        self.troubles.degrade(what, f"{reason}; it is started anew")
 
     def device_changed(self, opened: audio.Opened | None, lost: audio.DeviceLost | None) -> None:
         """The device was opened or lost."""
@@ -318,7 +319,7 @@ class Service:
             self._player_restarts = restarts
             if self.player.child.renewals != self._player_renewals:
                 self._player_renewals = self.player.child.renewals
-                self.emit(events.Recovered(what="player", message="it is ready again"))
+                self.troubles.recover("player", "it is ready again")
             if self._device_was_lost:
                 self.emit(
                     events.DeviceBack(
@@ -368,7 +369,6 @@ class Service:
             entries = self.durable.left()
         except JournalError as error:
             log.error("durable utterances are lost", extra={"reason": str(error)})
-            self.emit(events.Degraded(what="journal", message=str(error)))
             return
         for entry in entries:
             now_ns, left_ns = time.monotonic_ns(), entry.expires_unix_ns - time.time_ns()
@@ -435,17 +435,18 @@ class Service:
         try:
             voice, _ = self.voices.resolve(self.voices.default())
         except ProtocolError as error:
-            if not self._no_default:
-                log.error("no default voice", extra={"reason": error.message})
-            self._no_default = True
+            self.no_default = error.message
         else:
-            self._no_default = False
+            self.no_default = ""
             self.workers.load(voice)
 
     def _check(self) -> None:
         self._check_timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)
-        if self._no_default:
+        if self.no_default:
             self._load_default()
+        self.durable.catch_up()
+        self.ducking.reap()
+        self.troubles.look(shortcomings.find(self))
         now_ns = time.monotonic_ns()
         # A daemon that was stopped itself has not read yet what its children said meanwhile.
         if now_ns - self._checked_ns < 2 * CHECK_S * 1e9:

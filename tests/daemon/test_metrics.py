@@ -121,6 +121,7 @@ def snapshot(metrics: Metrics | None = None) -> dict[str, Any]:
     """A reply to the command `metrics`."""
     return (metrics or Metrics()).describe() | {
         "audible": True,
+        "degraded": [{"what": "journal", "message": "it is full", "since_s": 1.0}],
         "queue": {"on_way": 1, "waiting": 2, "limit": 100, "paused": False},
         "device": {
             "open": True,
@@ -288,6 +289,7 @@ def test_the_port_answers_get_metrics_only(head: bytes, status: int) -> None:
         assert got == status
         if status == 200:
             assert samples(body)["utterd_audible", ()] == 1
+            assert samples(body)["utterd_degraded", (("what", "journal"),)] == 1
 
     with_exporter(use)
 
