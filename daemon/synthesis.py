@@ -1,11 +1,12 @@
 """`synthesize`: samples back to the client instead of sound.
 
-Jobs wait here until their voice's worker is not needed for speech, one at a time a worker. One
-that is under way when speech needs its worker makes way, and goes on from its last sample later;
-so does one whose worker died.
+Jobs wait here until their voice's worker is not needed for speech; a worker has several at once and
+makes a chunk of each in turn. Those under way when speech needs their worker make way, and go on
+from their last sample later; so do those whose worker died.
 """
 
-from collections import deque
+import itertools
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ from utterd.engine import messages as engine
 
 BASE = 1 << 62
 """Generations of jobs begin here: they never meet the fence, which counts utterances."""
+AT_ONCE = 64
+"""Jobs that one worker has under way."""
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +32,8 @@ class Job:
     reply: Callable[[dict[str, object], bytes], None]
     """Sends a reply; may be called several times where the client asked for a stream."""
     received_ns: int
+    is_wanted: Callable[[], bool] = lambda: True
+    """Whether its client is still there to take the samples."""
     generation: int = 0
     sample_rate: int = 0
     chunks: list[bytes] = field(default_factory=list)
@@ -52,7 +57,7 @@ class Desk:
         self._max_waiting = max_waiting
         self._jobs: dict[int, Job] = {}
         self._waiting: deque[Job] = deque()
-        self._busy: dict[str, Job] = {}
+        self._busy: defaultdict[str, list[Job]] = defaultdict(list)
         self._next = BASE
 
     def add(self, job: Job) -> None:
@@ -72,7 +77,7 @@ class Desk:
     @property
     def is_idle(self) -> bool:
         """Whether no job waits or is under way."""
-        return not self._waiting and not self._busy
+        return not self._waiting and not any(self._busy.values())
 
     def wanted_voices(self) -> set[str]:
         """Voices that jobs wait for."""
@@ -80,11 +85,11 @@ class Desk:
 
     def needs(self, voice: str) -> bool:
         """Whether a job of this voice waits or is under way."""
-        return voice in self._busy or voice in self.wanted_voices()
+        return bool(self._busy[voice]) or voice in self.wanted_voices()
 
     def next_for(self, voice: str, sample_rate: int) -> engine.Say | None:
-        """A free worker's next job; None if it has one already, or there is none."""
-        if voice in self._busy:
+        """A worker's next job; None if it has enough already, or there is none."""
+        if len(self._busy[voice]) >= AT_ONCE:
             return None
         job = next((job for job in self._waiting if job.voice == voice), None)
         if job is None:
@@ -92,7 +97,7 @@ class Desk:
         self._waiting.remove(job)
         self._next += 1
         job.generation = self._next  # a new one each time: nothing of an earlier start is believed
-        self._busy[voice] = job
+        self._busy[voice].append(job)
         self._jobs[job.generation] = job
         job.sample_rate = sample_rate
         command = job.command
@@ -144,38 +149,44 @@ class Desk:
             case engine.Failed():
                 self._fail(job, message.code, message.message)
 
-    def make_way(self, voice: str) -> engine.Abandon | None:
-        """Let speech have the worker: the message to send first, if it has a job."""
-        job = self._busy.get(voice)
-        if job is None:
-            return None
-        self._forget(job)
-        self._waiting.appendleft(job)
-        return engine.Abandon(generation=job.generation)
+    def make_way(self, voice: str) -> list[engine.Abandon]:
+        """Let speech have the worker: the messages to send first, one for each of its jobs."""
+        jobs = list(self._busy[voice])
+        for job in reversed(jobs):
+            self._forget(job)
+            self._waiting.appendleft(job)
+        return [engine.Abandon(generation=job.generation) for job in jobs]
+
+    def forget_unwanted(self) -> list[tuple[str, engine.Abandon]]:
+        """Drop the jobs whose clients have gone; gives what to tell the workers that make them."""
+        for job in [job for job in self._waiting if not job.is_wanted()]:
+            self._waiting.remove(job)
+        gone = [job for job in self._jobs.values() if not job.is_wanted()]
+        for job in gone:
+            self._forget(job)
+        return [(job.voice, engine.Abandon(generation=job.generation)) for job in gone]
 
     def worker_lost(self, voice: str) -> None:
-        """A worker died: its job goes on with the next one, once."""
-        job = self._busy.get(voice)
-        if job is None:
-            return
-        if job.retries:
-            self._fail(job, "internal", f"the voice {voice} died while speaking this")
-            return
-        job.retries += 1
-        self._forget(job)
-        self._waiting.appendleft(job)
+        """A worker died: its jobs go on with the next one, once."""
+        for job in reversed(list(self._busy[voice])):
+            if job.retries:
+                self._fail(job, "internal", f"the voice {voice} died while speaking this")
+                continue
+            job.retries += 1
+            self._forget(job)
+            self._waiting.appendleft(job)
 
     def voice_broken(self, voice: str, message: str) -> None:
         """A voice can't be loaded, or its worker gave up: what needs it fails."""
-        if (busy := self._busy.get(voice)) is not None:
-            self._fail(busy, "unavailable", message)
+        for job in list(self._busy[voice]):
+            self._fail(job, "unavailable", message)
         for job in [job for job in self._waiting if job.voice == voice]:
             self._waiting.remove(job)
             self._fail(job, "unavailable", message)
 
     def close(self) -> None:
         """The daemon ends: refuse what is left."""
-        for job in [*self._waiting, *self._busy.values()]:
+        for job in [*self._waiting, *itertools.chain.from_iterable(self._busy.values())]:
             self._fail(job, "unavailable", "the daemon is shutting down")
         self._waiting.clear()
 
@@ -194,8 +205,8 @@ class Desk:
 
     def _forget(self, job: Job) -> None:
         self._jobs.pop(job.generation, None)
-        if self._busy.get(job.voice) is job:
-            del self._busy[job.voice]
+        if job in self._busy[job.voice]:
+            self._busy[job.voice].remove(job)
 
 
 def encode(data: bytes, encoding: str) -> bytes:

@@ -66,7 +66,15 @@ class Synthesizer:
         self._generations: dict[int, Generation] = {}
 
     def say(self, piece: Say, received_ns: int) -> None:
-        """Speak one piece. Whatever goes wrong fails its generation, and only that.
+        """Speak one piece to its end; see `steps`."""
+        for _ in self.steps(piece, received_ns):
+            pass
+
+    def steps(self, piece: Say, received_ns: int) -> Iterator[int]:
+        """Speak one piece chunk by chunk. Whatever goes wrong fails its generation, and only that.
+
+        Yields:
+            The samples of its generation so far; between two chunks others may be spoken.
 
         Raises:
             EOFError: the daemon is gone.
@@ -74,12 +82,23 @@ class Synthesizer:
         generation = self._generation(piece)
         if generation.state is not State.OPEN:
             return
-        began = time.monotonic_ns()
+        chunks = self._speak(generation, piece, Stages(received_ns, time.monotonic_ns()))
+        while self._step(generation, chunks, final=piece.final, utterance=piece.utterance):
+            yield generation.position
+
+    def _step(
+        self, generation: Generation, chunks: Iterator[None], *, final: bool, utterance: str
+    ) -> bool:
+        """Do one chunk; False if there was none left, or it was left or failed."""
+        began, goes_on = time.monotonic_ns(), False
         network, waited = self._voice.network_ns, generation.outlet.waited_ns
-        end = State.FINISHED if piece.final else State.OPEN
+        end = State.OPEN
         problem: tuple[Code, str] = ("internal", "")
         try:
-            self._speak(generation, piece, Stages(received_ns, began))
+            next(chunks)
+            goes_on = True
+        except StopIteration:
+            end = State.FINISHED if final else State.OPEN
         except EOFError:
             raise
         except AbandonedError:
@@ -89,7 +108,7 @@ class Synthesizer:
         except (VoiceError, RuntimeFailedError) as error:
             end, problem = State.FAILED, ("unavailable", str(error))
         except Exception as error:
-            log.exception("utterance %s failed", piece.utterance)
+            log.exception("utterance %s failed", utterance)
             end, problem = State.FAILED, ("internal", f"{type(error).__name__}: {error}"[:300])
         network = self._voice.network_ns - network
         waited = generation.outlet.waited_ns - waited
@@ -97,6 +116,7 @@ class Synthesizer:
         generation.other_ns += time.monotonic_ns() - began - network - waited
         if end is not State.OPEN:
             self._end(generation, end, *problem)
+        return goes_on
 
     def sweep(self) -> None:
         """Report the generations that were dropped between their pieces."""
@@ -120,14 +140,14 @@ class Synthesizer:
                     del self._generations[number]
         return known
 
-    def _speak(self, generation: Generation, piece: Say, stages: Stages) -> None:
+    def _speak(self, generation: Generation, piece: Say, stages: Stages) -> Iterator[None]:
         self._check_speaker(piece.speaker)
         if piece.format == "sound":
-            self._play(generation, piece, stages)
+            yield from self._play(generation, piece, stages)
             return
         ended = False
         for segment, last in self._segments(generation, piece, stages):
-            self._segment(generation, piece, segment, last, stages)
+            yield from self._segment(generation, piece, segment, last, stages)
             ended = last
         if piece.final and not ended:
             self._nothing_more(generation, piece.offset + len(piece.text))
@@ -165,7 +185,7 @@ class Synthesizer:
         segment: text.Segment,
         last: bool,
         stages: Stages,
-    ) -> None:
+    ) -> Iterator[None]:
         self._check(generation)
         rate = min(_FASTEST, max(_SLOWEST, piece.rate * segment.rate))
         controls = Controls(rate, piece.pitch * segment.pitch, segment.speaker or piece.speaker)
@@ -186,12 +206,13 @@ class Synthesizer:
             samples = chunk if volume == 1.0 else chunk * volume
             self._write(generation, samples, last=last and told)
             self._first_audio(generation, stages)
+            yield
         if not told:  # nothing of it has a sound
             tell()
         if pause or (last and not speech.timing.samples):
             self._write(generation, np.zeros(pause, np.float32), last=last)
 
-    def _play(self, generation: Generation, piece: Say, stages: Stages) -> None:
+    def _play(self, generation: Generation, piece: Say, stages: Stages) -> Iterator[None]:
         """Write a sound file, in chunks short enough to notice when it is dropped."""
         rate = self._voice.sample_rate
         try:
@@ -205,6 +226,7 @@ class Synthesizer:
             chunk = samples[begin : begin + rate // 10]
             self._write(generation, chunk, last=begin + rate // 10 >= len(samples))
             self._first_audio(generation, stages)
+            yield
 
     def _nothing_more(self, generation: Generation, end: int) -> None:
         """End a generation behind its last sample: its last piece held nothing to speak."""

@@ -43,6 +43,7 @@ from utterd.engine.messages import (
 from utterd.engine.outlets import DaemonOutlet, Outlet, RingOutlet
 from utterd.engine.runtimes.onnx_cpu import OnnxCpu
 from utterd.engine.synthesize import Synthesizer
+from utterd.engine.turns import Turns
 from utterd.engine.voices.contract import Voice
 from utterd.engine.voices.load import load
 from utterd.engine.voices.package import VoiceError
@@ -115,18 +116,26 @@ class Worker:
         self._busy = True
         try:
             synthesizer = self._prepare(configure)
+            turns = Turns()
             while True:
-                self._busy = False
+                self._busy = bool(turns)
                 try:
-                    item = self._queue.get(timeout=_SWEEP_SECONDS if synthesizer.waits else None)
+                    if turns:
+                        item = self._queue.get_nowait()
+                    else:
+                        patience = _SWEEP_SECONDS if synthesizer.waits else None
+                        item = self._queue.get(timeout=patience)
                 except queue.Empty:
-                    synthesizer.sweep()
+                    turns.step() if turns else synthesizer.sweep()
                     continue
                 self._busy = True
-                if isinstance(item, Forget):
-                    self._forget()
-                else:
-                    synthesizer.say(*item)
+                match item:
+                    case Forget():
+                        self._forget()
+                    case (Say(to="ring") as piece, received_ns):
+                        synthesizer.say(piece, received_ns)
+                    case (piece, received_ns):
+                        turns.add(piece.generation, synthesizer.steps(piece, received_ns))
         except EOFError:
             _leave(0)
         except VoiceError as error:

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from utterd.daemon import synthesis
 from utterd.daemon.protocol import ProtocolError, Synthesize
 from utterd.daemon.synthesis import BASE, Desk, Job, encode
 from utterd.engine import messages as engine
@@ -46,7 +47,7 @@ def finish(desk: Desk, say: engine.Say) -> None:
 
 
 def is_empty(desk: Desk) -> bool:
-    return not (desk._jobs or desk._waiting or desk._busy or desk.wanted_voices())
+    return not desk._jobs and desk.is_idle and not desk.wanted_voices()
 
 
 def test_a_job_comes_back_whole() -> None:
@@ -94,7 +95,8 @@ def test_a_stream_comes_chunk_by_chunk() -> None:
     assert is_empty(desk)
 
 
-def test_a_worker_has_one_job_at_a_time_and_the_first_comes_first() -> None:
+def test_a_worker_has_some_jobs_at_once_and_the_first_comes_first(monkeypatch) -> None:
+    monkeypatch.setattr(synthesis, "AT_ONCE", 1)
     desk = Desk(10)
     clients = [add(desk, text=text) for text in ("a", "b", "c")]
     other = add(desk, voice="two", text="d")
@@ -151,8 +153,8 @@ def test_a_job_makes_way_for_speech_and_goes_on_from_its_clause() -> None:
     desk.worker_said(engine.Pcm(say.generation, 0, SAMPLES), 3_000_000)
     desk.worker_said(engine.Segment(say.generation, 0, 0, 2, 0, 4, [], [], [], False), 3_000_000)
     desk.worker_said(engine.Segment(say.generation, 1, 2, 4, 4, 4, [], [], [], True), 3_100_000)
-    assert desk.make_way("one") == engine.Abandon(say.generation)
-    assert desk.make_way("one") is None
+    assert desk.make_way("one") == [engine.Abandon(say.generation)]
+    assert desk.make_way("one") == []
     again = begin(desk)
     assert again.generation > say.generation
     assert (again.begin, again.position, again.written) == (2, 4, 4)
@@ -160,6 +162,19 @@ def test_a_job_makes_way_for_speech_and_goes_on_from_its_clause() -> None:
     desk.worker_said(engine.Finished(again.generation, 8, 1.5, 0.5), 4_000_000)
     assert [head.get("position") for head, _ in client.replies] == [0, 4, None]
     assert is_empty(desk)
+
+
+def test_all_jobs_under_way_make_way_and_come_back_in_their_order() -> None:
+    desk = Desk(10)
+    for text in ("a", "b", "c"):
+        add(desk, text=text)
+    first, second = begin(desk), begin(desk)
+    assert desk.make_way("one") == [
+        engine.Abandon(first.generation), engine.Abandon(second.generation)
+    ]  # fmt: skip
+    assert [begin(desk).text for _ in range(3)] == ["a", "b", "c"]
+    desk.worker_lost("one")
+    assert [begin(desk).text for _ in range(3)] == ["a", "b", "c"]
 
 
 def test_a_job_that_kills_two_workers_fails() -> None:
@@ -194,7 +209,7 @@ def test_a_broken_voice_fails_its_jobs_the_one_under_way_too() -> None:
     assert [client.error for client in clients] == ["unavailable"] * 2
     assert other.replies == []
     assert desk.wanted_voices() == {"two"}
-    assert not desk._busy
+    assert not desk._busy["one"]
 
 
 def test_what_is_late_or_of_speech_is_not_for_the_desk() -> None:

@@ -1,0 +1,214 @@
+"""Many clients at once: how many `synthesize` requests a second, and how soon their first samples.
+
+    python tests/bench/clients.py [--voice NAME] [--data-dir DIR] [--clients 50] [--every 1.0] [--json]
+
+Starts a daemon of its own on the null sink. Every client asks for a sentence of 12 to 28
+characters as a stream, reads all of it, and asks again `--every` seconds after it last asked (or at
+once where that has passed): 50 clients every second offer 50 requests a second. `--together` lets
+all clients ask in the same moment each time, which is the hardest case; else they are spread evenly.
+No sentence comes twice, and the cache is off unless `--cache` asks for it. First PCM is measured by
+the client, from before its request was written to when the first samples had been read.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import zmq
+import zmq.asyncio
+
+from tests.bench.latency import start
+from utterd.daemon.client import Client
+from utterd.daemon.config import Config, Paths, default_data_dir
+
+WHO = ("他", "我们", "张老师", "那个司机", "隔壁的王阿姨", "客服小姐", "导航", "天气预报", "我妹妹")
+WHEN = ("昨天", "今天早上", "刚才", "下个星期", "周末", "过一会儿", "每天晚上", "两点半")
+WHAT = (
+    "说前面的路口有点堵车",
+    "提醒大家记得带好雨伞",
+    "把客厅的空调调到二十四度",
+    "打算去图书馆还三本书",
+    "问附近有没有充电的地方",
+    "建议走高速再从南边出口下来",
+    "买了两斤苹果和一箱牛奶",
+)
+END = ("", "你觉得呢", "真是太好了", "请注意安全", "别忘了")
+
+
+def sentence(random_: random.Random) -> str:
+    """Some 12 to 28 characters that are not likely to have been said."""
+    while True:
+        middle = "".join(random_.choice(part) for part in (WHO, WHEN, WHAT))
+        text = f"{middle}{random_.choice(('', '，'))}{random_.choice(END)}".rstrip("，") + "。"
+        if 12 <= len(text) <= 28:
+            return text
+
+
+class Tally:
+    """What came of all requests."""
+
+    def __init__(self) -> None:
+        self.first_ms: list[float] = []
+        self.whole_ms: list[float] = []
+        self.audio_s = 0.0
+        self.failures: Counter[str] = Counter()
+
+
+async def client(number: int, options: argparse.Namespace, control: str, tally: Tally) -> None:
+    """One client, from the beginning to the end of the measurement."""
+    context = zmq.asyncio.Context.instance()
+    random_ = random.Random(options.seed * 1000 + number)
+    with context.socket(zmq.DEALER) as socket:
+        socket.connect(control)
+        offset = 0.0 if options.together else options.every * number / options.clients
+        due = options.begin + offset
+        while due < options.end:
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            await ask(socket, sentence(random_), options, tally, number)
+            due = max(due + options.every, time.monotonic())
+
+
+async def ask(
+    socket: "zmq.asyncio.Socket",
+    text: str,
+    options: argparse.Namespace,
+    tally: Tally,
+    number: int,
+) -> None:
+    """Ask once and read all of the answer."""
+    command = {
+        "command": "synthesize",
+        "client": f"client-{number}",
+        "text": text,
+        "voice": options.voice,
+        "stream": True,
+    }
+    asked = time.monotonic()
+    await socket.send(json.dumps(command).encode())
+    first = 0.0
+    while True:
+        head, *samples = await socket.recv_multipart()
+        reply = json.loads(head)
+        if not reply["ok"]:
+            tally.failures[reply["error"]["code"]] += 1
+            return
+        if samples and samples[0] and not first:
+            first = time.monotonic() - asked
+        if not reply["more"]:
+            break
+    tally.audio_s += reply["samples"] / reply["sample_rate"]
+    tally.first_ms.append(first * 1000)
+    tally.whole_ms.append((time.monotonic() - asked) * 1000)
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median, p95, p99 and the worst, in ms."""
+    ordered = sorted(values) or [0.0]
+
+    def at(share: float) -> float:
+        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 2)
+
+    return {
+        "median": round(statistics.median(ordered), 2),
+        "p95": at(0.95),
+        "p99": at(0.99),
+        "worst": round(ordered[-1], 2),
+    }
+
+
+async def measure(options: argparse.Namespace, control: str) -> Tally:
+    """Let all clients ask."""
+    tally = Tally()
+    options.begin = time.monotonic() + 0.2
+    options.end = options.begin + options.seconds
+    tasks = [
+        asyncio.create_task(client(number, options, control, tally))
+        for number in range(options.clients)
+    ]
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(0.25)
+        if sys.stderr.isatty():
+            left = max(0.0, options.end - time.monotonic())
+            done = len(tally.whole_ms)
+            print(f"\r\033[K{done} answers, {left:.0f} s left", end="", file=sys.stderr)
+    for task in tasks:
+        task.result()
+    return tally
+
+
+def processor_s(pid: int) -> float:
+    """Processor time of a process and its children so far."""
+    process = psutil.Process(pid)
+    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+    return sum(one.user + one.system for one in times)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--voice", default="", help="NAME or NAME/SPEAKER; else the default one")
+    parser.add_argument("--data-dir", type=Path, default=default_data_dir(), help="has the voices")
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--every", type=float, default=1.0, metavar="S", help="0: without a pause")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to ask")
+    parser.add_argument("--together", action="store_true", help="all ask in the same moment")
+    parser.add_argument("--cache", action="store_true", help="with the cache as configured")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    if not options.cache:
+        os.environ["UTTERD_CACHE_MEMORY_MB"] = "0"
+    if options.voice:
+        os.environ["UTTERD_ENGINE_VOICE"] = options.voice
+    with tempfile.TemporaryDirectory(prefix="utterd-bench.") as folder:
+        config = Config(paths=Paths(run=f"{folder}/run", data=str(options.data_dir)))
+        daemon = start(config, None)
+        try:
+            with Client(config) as one:
+                one.call("synthesize", text=sentence(random.Random(0)), timeout_s=60)
+            busy, load = processor_s(daemon.pid), os.getloadavg()
+            tally = asyncio.run(measure(options, config.control))
+            busy = processor_s(daemon.pid) - busy
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            daemon.wait()
+    taken = time.monotonic() - options.begin
+    answers = len(tally.whole_ms)
+    result: dict[str, Any] = {
+        "clients": options.clients,
+        "offered_per_s": round(options.clients / options.every, 1) if options.every else None,
+        "answers": answers,
+        "answers_per_s": round(answers / taken, 2),
+        "failures": dict(tally.failures),
+        "first_pcm_ms": spread(tally.first_ms),
+        "whole_ms": spread(tally.whole_ms),
+        "speech_s_per_s": round(tally.audio_s / taken, 2),
+        "processor_s_per_s_of_speech": round(busy / max(tally.audio_s, 1e-9), 5),
+        "cores": len(os.sched_getaffinity(0)),
+        "load_average": load,
+    }
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if options.json:
+        print(json.dumps(result))
+        return
+    for name, value in result.items():
+        print(f"{name:<28} {value}")
+
+
+if __name__ == "__main__":
+    main()
