@@ -159,6 +159,8 @@ class Player:
                 self.rss_bytes = message.rss_bytes
                 self.underruns = self._underruns_before + message.underruns
             case _:
+                if isinstance(message, audio.Ended):
+                    self.child.worked()
                 self._listener.player_said(message)
 
     def _ended(self, reason: str) -> None:

@@ -139,7 +139,9 @@ class Utterance:
     """Samples of it may have reached the player."""
 
     retries: int = 0
-    """Times that its worker died while speaking it."""
+    """Losses of its worker in a row that came no further than the one before."""
+    lost_at: int = -1
+    """Position up to which it was written when it last lost its worker."""
     speak_from: int = 0
     """Character offset from which the worker speaks; behind `resume_at` after a lost worker."""
     restart_position: int = 0

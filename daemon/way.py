@@ -12,7 +12,7 @@ REVOKED_SLOTS = 256
 LOOK_AHEAD = 4
 """Utterances that may be in the ring or on their way to it at once."""
 RETRIES = 1
-"""How often a text is tried again after its worker died speaking it."""
+"""How often a text is tried again after its worker died speaking it and came no further."""
 
 
 @dataclass(slots=True)
@@ -144,9 +144,12 @@ class Way:
             if utterance.generation != generation or utterance.state not in ON_ITS_WAY:
                 del self._writing[generation]
                 continue
-            utterance.go_on(written[1] if written[0] == generation else 0)
+            position = written[1] if written[0] == generation else 0
+            utterance.go_on(position)
             self._orphans.append(utterance)
-            utterance.retries += 1
+            # A text that kills its worker does so at the same place again.
+            utterance.retries = 1 if position > utterance.lost_at else utterance.retries + 1
+            utterance.lost_at = position
             if utterance.retries > RETRIES:
                 given_up.append(utterance)
         return given_up

@@ -110,7 +110,10 @@ class DaemonProcess:
 
 def runs(process: psutil.Process, module: str) -> bool:
     """Whether a process runs a module: started with it, or forked and called after it."""
-    return module in " ".join(process.cmdline()).split()
+    try:
+        return module in " ".join(process.cmdline()).split()
+    except psutil.NoSuchProcess:  # it has just ended, or nobody has asked for its exit code yet
+        return False
 
 
 class Listener:

@@ -2,7 +2,9 @@
 
 Starts a sound server of its own (PipeWire with a null sink, see tests/sound_server.py) and a
 daemon, speaks, cancels at a random moment and looks in the recording when the last sample above
--50 dBFS left. The device's own buffer is what the daemon reports as the device's latency.
+-50 dBFS left. What the device's own buffer holds nobody can take back. Just after the device took a
+block these are its latency, as it reports it, and the block; and the sound server's own step, which
+is how much later than its time at the DAC the first sample of each text is seen at the monitor.
 """
 
 import argparse
@@ -10,6 +12,7 @@ import json
 import os
 import random
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -20,12 +23,14 @@ from latency import start
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.bench.hearing import AUDIBLE
+from tests.bench.hearing import AUDIBLE, first_sound_ns
 from tests.sound_server import SoundServer
 from utterd.daemon.bench import statistics_of
 from utterd.daemon.client import Client
 from utterd.daemon.config import Config, Paths, default_data_dir
 
+EARLIEST_NS = 20_000_000
+"""The monitor may be ahead of the reported time by so much; silence is before that."""
 TEXT = "这是一段比较长的话，用来在任意时刻打断它。" * 4
 
 
@@ -57,7 +62,7 @@ def main() -> None:
         print(json.dumps(result))
         return
     print(
-        f"{options.cancels} cancels, device latency {result['device_latency_ms']} ms, "
+        f"{options.cancels} cancels, device buffer {result['device_buffer_ms']} ms, "
         f"p99 {result['p99_above_device_ms']} ms above it, load {result['load']}"
     )
     print(f"{'ms':<36}{'median':>10}{'p95':>10}{'p99':>10}{'max':>10}")
@@ -69,7 +74,7 @@ def main() -> None:
 def measure(server: SoundServer, config: Config, options: argparse.Namespace) -> dict[str, object]:
     """Speak and cancel, and compare with what was recorded."""
     dice = random.Random(options.seed)
-    moments = []
+    moments, begins = [], []
     with server.capture() as recorder, Client(config, "cancel") as client:
         client.call("warmup", timeout_s=120, voice=options.voice)
         latency_ms = client.call("health")["device"]["latency_ms"]
@@ -78,6 +83,7 @@ def measure(server: SoundServer, config: Config, options: argparse.Namespace) ->
             client.call("speak", text=options.text, id=f"c{number}", voice=options.voice)
             for event in client.events(timeout_s=60):
                 if event["id"] == f"c{number}":
+                    begins.append(event["dac_ns"])
                     break
             time.sleep(dice.uniform(0.0, 0.8))
             asked_ns = time.monotonic_ns()
@@ -87,7 +93,11 @@ def measure(server: SoundServer, config: Config, options: argparse.Namespace) ->
             print(f"\r{number + 1} of {options.cancels}", end="", file=sys.stderr)
     print(file=sys.stderr)
     capture = recorder.result
-    silent, after, reported = [], [], []
+    silent, after, reported, later = [], [], [], []
+    for dac_ns in begins:
+        sound_ns = first_sound_ns(capture, dac_ns - EARLIEST_NS)
+        later.append((sound_ns - dac_ns) / 1e6)
+    device_ms = latency_ms + config.audio.period_ms + statistics.median(later)
     for asked_ns, replied_ns, silent_after_ms in moments:
         begin = capture.frame_at(asked_ns)
         window = np.abs(capture.samples[begin : begin + capture.rate // 7])
@@ -100,7 +110,9 @@ def measure(server: SoundServer, config: Config, options: argparse.Namespace) ->
         "cancels": options.cancels,
         "device_latency_ms": latency_ms,
         "cancel_to_silence": statistics_of(silent),
-        "p99_above_device_ms": round(statistics_of(silent)["p99"] - latency_ms, 1),
+        "monitor_behind_dac": statistics_of(later),
+        "device_buffer_ms": round(device_ms, 1),
+        "p99_above_device_ms": round(statistics_of(silent)["p99"] - device_ms, 1),
         "silent_after_ms_reported": statistics_of(reported),
         "sound_after_reply": statistics_of(after),
         "load": round(os.getloadavg()[0], 2),

@@ -34,6 +34,7 @@ from tests.daemon_process import DaemonProcess
 from tests.sound_server import Capture, SoundServer
 from utterd.daemon.bench import statistics_of
 from utterd.daemon.client import DaemonError
+from utterd.daemon.events import TERMINAL
 
 LINE = "Line number {} of this long reading, which goes on and on, until somebody stops it."
 KINDS = ("worker", "start", "player", "daemon", "server")
@@ -103,6 +104,8 @@ class Butcher:
         self.dice.shuffle(self.plan)
         self.accepted: list[str] = []
         self.ended: list[str] = []
+        self.otherwise: list[str] = []
+        """Lines that failed, were dropped or cancelled: none should."""
         self.figures: dict[str, list[float]] = defaultdict(list)
         self.pause_ms = 0.0
         """The longest silence of undisturbed speech."""
@@ -141,6 +144,7 @@ class Butcher:
             "kills": dict(Counter(self.plan)),
             "accepted": len(self.accepted),
             "lost": [id_ for id_ in self.accepted if times[id_] == 0],
+            "ended_otherwise": self.otherwise,
             "doubled": [id_ for id_, count in times.items() if count > 1],
             "disordered": heard != sorted(heard, key=self.accepted.index),
             "longest_natural_pause_ms": round(self.pause_ms, 1),
@@ -200,10 +204,12 @@ class Butcher:
         while not self.over.is_set():
             try:
                 with self.daemon.client() as client:
-                    client.subscribe("ended")
+                    client.subscribe(*TERMINAL)
                     while not self.over.is_set() and self.daemon.process.poll() is None:
                         for event in client.events(timeout_s=0.2):
-                            self.ended.append(event["id"])
+                            (self.ended if event["event"] == "ended" else self.otherwise).append(
+                                event["id"]
+                            )
             except DaemonError:
                 time.sleep(0.05)
 

@@ -181,7 +181,13 @@ def _stream(
             client.call("append", timeout_s=60.0, id=answer.id, text=token)
         else:
             client.call(
-                "speak", timeout_s=60.0, id=answer.id, text=token, more=True, voice=options.voice
+                "speak",
+                timeout_s=60.0,
+                id=answer.id,
+                text=token,
+                more=True,
+                marks=True,
+                voice=options.voice,
             )
         done += len(token)
         answer.sent.append((time.monotonic_ns(), done))
@@ -206,8 +212,7 @@ def _silences(capture: Capture, answers: dict[str, Answer], ahead: int) -> list[
     """Silences of more than 50 ms that began while an answer had text ahead, in ms."""
     found = []
     for answer in answers.values():
-        if not answer.heard:
-            continue
+        assert answer.heard, f"no word of {answer.id} was told"
         for begin, end in silences(capture, answer.heard[0][0], answer.ended_ns).tolist():
             ms = (end - begin) / capture.rate * 1000
             if ms > 50 and answer.ahead(capture.time_ns(begin)) >= ahead:

@@ -632,6 +632,24 @@ def test_a_worker_that_dies_while_it_loads_costs_no_try() -> None:
     assert stage.names("a")[-1] == "ended"
 
 
+def test_a_text_whose_worker_is_killed_again_and_again_is_said_where_it_gets_on() -> None:
+    stage = begun(THREE, ms=50)
+    for _ in range(6):
+        stage.kill("one")
+        stage.deliver()
+        stage.ready("one")
+        before = stage.ring.written
+        while stage.ring.written == before:
+            stage.work("one", 1)
+            stage.run(10)
+            if "ended" in stage.names("a"):
+                break
+    stage.run(2000)
+    assert stage.names("a")[-1] == "ended"
+    assert stage.text_heard("a") == THREE
+    assert over(stage)
+
+
 def test_a_broken_voice_fails_what_needs_it_only() -> None:
     stage = begun(THREE, ms=50)
     speak(stage, "b")

@@ -190,6 +190,27 @@ def test_the_back_off_grows_and_a_stable_life_ends_it(monkeypatch: pytest.Monkey
     run(test)
 
 
+def test_one_that_did_its_work_is_started_again_at_once_however_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        monkeypatch.setattr(supervisor, "BACK_OFF_S", (0.0, 3600.0))
+        one = Watched(("say ready",))
+        one.child.start()
+        for life in range(1, 6):
+            await one.until(lambda: one.child.state is State.READY)
+            one.child.worked()
+            one.child.send("exit 1")
+            await one.until(lambda life=life: len(one.pids) > life)
+        await one.until(lambda: one.child.state is State.READY)
+        one.child.send("exit 1")
+        await one.until(lambda: one.child.state is State.WAITING)
+        one.child.stop("exit 0", PATIENCE_S)
+        assert one.nothing_is_left()
+
+    run(test)
+
+
 def test_one_that_is_not_ready_in_time_is_killed() -> None:
     async def test() -> None:
         one = Watched(("hang",), ready_timeout_s=0.05)

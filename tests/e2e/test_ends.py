@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 
 import psutil
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from tests.daemon_process import DaemonProcess, leftovers, listening, runs
 from utterd.daemon.client import DaemonError
 
+POISON = "现在我要说一句非常非常长的话请你不要打断我因为我还没有说完"
 LONG = "This is a rather long text. It has several sentences. " * 6
 
 
@@ -94,31 +94,17 @@ def test_a_killed_worker_costs_a_gap_and_not_the_utterance(daemon):
 
 
 def test_a_text_that_kills_its_worker_twice_fails_alone(daemon):
+    """Killed at once after it got the text: a sentence takes Kokoro seconds."""
     with listening(daemon) as listener, daemon.client("poison") as client:
-        client.call("speak", text=LONG, id="poison")
+        client.call("load", voice="kokoro", timeout_s=90.0)
+        client.call("speak", text=POISON, id="poison", voice="kokoro")
         client.call("speak", text="Innocent.", id="next")
-        listener.wait_for("poison", "started")
         for _ in range(2):
-            worker = daemon.child("utterd.engine.worker")
+            (worker,) = [child for child in daemon.children() if runs(child, "kokoro")]
             worker.kill()
-            another = partial(_other_worker, daemon, worker.pid)
-            daemon.wait_until(another, 60.0, "a new worker")
-            daemon.wait_until(lambda: _warm(daemon), 60.0, "the voice")
+            client.call("load", voice="kokoro", timeout_s=90.0)
         assert listener.wait_for("poison")["event"] == "failed"
         assert listener.wait_for("next")["event"] == "ended"
-
-
-def _other_worker(daemon: DaemonProcess, pid: int) -> bool:
-    return any(
-        runs(child, "utterd.engine.worker") and child.pid != pid
-        for child in daemon.children()
-        if child.status() != psutil.STATUS_ZOMBIE
-    )
-
-
-def _warm(daemon: DaemonProcess) -> bool:
-    with daemon.client() as client:
-        return bool(client.call("warmup", timeout_s=60.0)["ok"])
 
 
 def test_a_killed_player_is_started_again_and_goes_on(daemon):
