@@ -13,7 +13,7 @@ BACK_OFF_S = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 """Waits before the first, second, ... restart in a row; the last one repeats."""
 EXIT_S = 0.05
 """A child that closed its channel is about to exit; its exit code says more than a kill's."""
-RENEWAL_S = 2.0
+RENEWAL_S = 5.0
 """A child that was asked to end and has not by then is killed."""
 STABLE_S = 30.0
 """A child that lived so long starts again without delay."""

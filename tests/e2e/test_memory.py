@@ -12,6 +12,8 @@ from utterd.daemon.client import DaemonError
 from utterd.daemon.handover import EXIT_AGAIN
 
 LONG = "This is a rather long text. It has several sentences. " * 2
+ONE_CLAUSE = "this has no comma and no other mark at which it could be cut into pieces " * 6 + "."
+"""What a network computes at once, it needs memory for."""
 LIMITS = {"UTTERD_LIMITS_DAEMON_RSS_MB": "80", "UTTERD_LIMITS_PLAYER_RSS_MB": "60"}
 SETTLED_S = 3.2
 """What a process has by then, it needs."""
@@ -46,6 +48,11 @@ def health_of(daemon, process):
             return {}
 
 
+def changes(listener, what):
+    """Names of the events that tell of something."""
+    return [e["event"] for e in list(listener.events) if e.get("what") == what]
+
+
 def wait_for_problem(daemon, process):
     """Wait until health says that a process is over its limit."""
 
@@ -71,9 +78,9 @@ def test_the_player_is_started_anew_after_the_text_that_sounds(daemon):
             )
         client.call("speak", text="Here I am again.", id="next")
         assert listener.wait_for("next")["event"] == "ended"
-        told = [(e["event"], e["what"]) for e in listener.events if "what" in e]
+        told = changes(listener, "player")
         lost = [e for e in listener.events if e["event"] in ("device_lost", "underrun")]
-    assert told == [("degraded", "player"), ("recovered", "player")]
+    assert told == ["degraded", "recovered"]
     assert not lost
     assert daemon.child("utterd.audio.main").pid != first
     assert 'renewing child=player reason="its ' in daemon.log.read_text()
@@ -84,7 +91,7 @@ def test_a_text_that_comes_while_the_player_is_started_anew_is_heard_once(daemon
     with listening(daemon) as listener, daemon.client("hasty") as client:
         with bloated(daemon.config.reference):
             daemon.wait_until(
-                lambda: any(e["event"] == "degraded" for e in listener.events), 20.0, "the limit"
+                lambda: changes(listener, "player") == ["degraded"], 20.0, "the limit"
             )
             client.call("speak", text="Am I early?", id="early")
             ended = listener.wait_for("early")
@@ -115,12 +122,12 @@ def test_the_daemon_becomes_another_in_the_same_process_when_nothing_is_to_do(da
         client.call("speak", text="The same as before.", id="two")
         assert listener.wait_for("two")["event"] == "ended"
         daemon.wait_until(
-            lambda: any(e["event"] == "recovered" for e in listener.events), 10.0, "the event"
+            lambda: changes(listener, "daemon") == ["degraded", "recovered"], 10.0, "the events"
         )
-        told = [(e["event"], e["what"]) for e in listener.events if "what" in e]
+        told = changes(listener, "daemon")
         assert client.call("set")["gain"] == 0.5
         assert client.call("status", id="one")["terminal"]["event"] == "ended"
-    assert told == [("degraded", "daemon"), ("recovered", "daemon")]
+    assert told == ["degraded", "recovered"]
     state = health_of(daemon, "daemon")
     assert state["pid"] == pid
     assert "over limits.daemon_rss_mb = 80" in state["renewed_because"]
@@ -129,6 +136,33 @@ def test_the_daemon_becomes_another_in_the_same_process_when_nothing_is_to_do(da
     daemon.stop(signal.SIGTERM)
     assert daemon.process.returncode == 0
     assert leftovers(daemon.run_dir) == []
+
+
+def test_a_worker_that_grew_is_started_anew_when_its_text_is_done(tmp_path, voices_dir):
+    (tmp_path / "first").mkdir()
+    daemon = start(tmp_path / "first", voices_dir)
+    time.sleep(SETTLED_S)
+    needs_mb = health_of(daemon, "voices")[0]["rss_bytes"] // 1_000_000
+    daemon.stop()
+    (tmp_path / "second").mkdir()
+    limit = {"UTTERD_LIMITS_WORKER_RSS_MB": str(needs_mb + 15)}
+    daemon = start(tmp_path / "second", voices_dir, **limit)
+    time.sleep(SETTLED_S)
+    with listening(daemon) as listener, daemon.client("long") as client:
+        before = daemon.child("utterd.engine.worker").pid
+        reply, _ = client.call_with_samples("synthesize", text=ONE_CLAUSE, timeout_s=100.0)
+        assert reply["ok"]
+        daemon.wait_until(
+            lambda: health_of(daemon, "voices")[0]["renewals"] == 1, 20.0, "another worker"
+        )
+        client.call("speak", text="Good as new.", id="next")
+        assert listener.wait_for("next")["event"] == "ended"
+        (voice,) = health_of(daemon, "voices")
+        told = changes(listener, "voice joe-us")
+    assert (voice["breaker"], voice["restarts"]) == ("closed", 1)
+    assert voice["pid"] != before
+    assert told == ["degraded", "recovered"]
+    daemon.stop()
 
 
 def test_under_a_service_manager_the_daemon_ends_to_be_started_again(tmp_path, voices_dir):
@@ -170,6 +204,7 @@ def test_a_limit_below_what_a_process_needs_does_nothing_but_be_told(tmp_path, v
     daemon.wait_until(told, 20.0, "all three to be told")
     time.sleep(2.0)
     assert {child.pid for child in daemon.children()} == children
-    assert daemon.log.read_text().count("is too low") == 3
+    lines = [line for line in daemon.log.read_text().splitlines() if "memory limit" in line]
+    assert len(lines) == 3
     daemon.stop()
     assert daemon.process.returncode == 0
