@@ -99,10 +99,17 @@ def test_a_text_that_kills_its_worker_twice_fails_alone(daemon):
         client.call("load", voice="kokoro", timeout_s=90.0)
         client.call("speak", text=POISON, id="poison", voice="kokoro")
         client.call("speak", text="Innocent.", id="next")
+        killed: list[int] = []
+
+        def another_is_ready() -> bool:
+            (one,) = [v for v in client.call("health")["voices"] if v["name"] == "kokoro"]
+            return one["state"] == "ready" and one["pid"] not in killed
+
         for _ in range(2):
+            daemon.wait_until(another_is_ready, 90.0, "the worker")
             (worker,) = [child for child in daemon.children() if runs(child, "kokoro")]
+            killed.append(worker.pid)
             worker.kill()
-            client.call("load", voice="kokoro", timeout_s=90.0)
         assert listener.wait_for("poison")["event"] == "failed"
         assert listener.wait_for("next")["event"] == "ended"
 

@@ -25,6 +25,7 @@ def daemon(tmp_path, voices_dir):
             "UTTERD_AUDIO_SINK": "wav",
             "UTTERD_AUDIO_WAV": str(tmp_path / "heard.wav"),
             "UTTERD_AUDIO_RATE": "22050",
+            "UTTERD_AUDIO_SPEED": "4",
             "UTTERD_CACHE_MEMORY_MB": "0",
             "UTTERD_CACHE_DISK_MB": "0",
         },
@@ -49,7 +50,8 @@ def worker(daemon: DaemonProcess) -> psutil.Process:
 def heard(path: Path) -> np.ndarray:
     """The recording without its silence, full scale 1."""
     with wave.open(str(path)) as file:
-        samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
+        assert file.getnchannels() == 2
+        samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)[::2]
     return samples[np.abs(samples) > 0] / 32768
 
 
