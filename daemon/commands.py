@@ -34,6 +34,8 @@ class Call:
 
     client: str
     received_ns: int
+    is_connected: Callable[[], bool]
+    """Whether the client is still there."""
     answer: Callable[..., None]
     """Sends a reply, and frames behind it."""
 
@@ -87,7 +89,8 @@ class Commands:
         def answer(body: Reply, *frames: bytes) -> None:
             self._reply(peer, body, *frames)
 
-        call = Call(command.client or peer.name, received_ns, answer)
+        name = command.client or peer.name
+        call = Call(name, received_ns, lambda: peer.is_connected, answer)
         reply = self._handlers[type(command)](command, call)
         self._service.carry_out()  # first: the worker gets its text before the client its answer
         if reply is not None:
@@ -165,7 +168,9 @@ class Commands:
             call.answer(body, *([samples] if body["ok"] else []))
 
         id_ = command.id or "samples"
-        service.desk.add(Job(command, id_, voice, speaker, reply, call.received_ns))
+        service.desk.add(
+            Job(command, id_, voice, speaker, reply, call.received_ns, call.is_connected)
+        )
 
     def _cancel(self, command: protocol.Cancel, call: Call) -> None:
         ticket = self._service.scheduler.cancel(

@@ -29,11 +29,23 @@ class Peer:
     socket: zmq.asyncio.Socket
     envelope: tuple[bytes, ...]
     encoding: Encoding
+    connection: tuple[int, int]
+    """Descriptor and inode of the connection when the command was read; (-1, 0) if unknown."""
 
     @property
     def name(self) -> str:
         """Of the connection, for clients that give none."""
         return self.envelope[0].hex()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the client is still there.
+
+        A ROUTER does not tell when a peer goes. But its messages carry the descriptor they came by,
+        and a descriptor that is closed, or another socket by now, has another inode or none.
+        """
+        descriptor, inode = self.connection
+        return descriptor < 0 or _inode(descriptor) == inode
 
 
 class Server:
@@ -120,8 +132,8 @@ class Server:
     async def _serve(self, router: zmq.asyncio.Socket) -> None:
         taken = 0
         while True:
-            frames = await _receive(router)
-            self._take(router, frames)
+            parts = await _receive_parts(router)
+            self._take(router, [part.bytes for part in parts], _connection(parts[-1]))
             taken += 1
             if taken % MESSAGES_OF_ONE_TURN == 0:
                 await asyncio.sleep(0)
@@ -136,12 +148,14 @@ class Server:
             if subscription.startswith(b"\x01hello.") and not more:
                 _send(publisher, [subscription[1:], b"{}"])
 
-    def _take(self, router: zmq.asyncio.Socket, frames: list[bytes]) -> None:
+    def _take(
+        self, router: zmq.asyncio.Socket, frames: list[bytes], connection: tuple[int, int]
+    ) -> None:
         empty = len(frames) > 2 and not frames[1]  # REQ's delimiter
         envelope = tuple(frames[:2]) if empty else tuple(frames[:1])
         body = frames[len(envelope) :]
         encoding: Encoding = encoding_of(body[0]) if body else "json"
-        peer = Peer(router, envelope, encoding)
+        peer = Peer(router, envelope, encoding, connection)
         try:
             if len(body) != 1:
                 raise ProtocolError("bad_request", f"{len(body)} frames instead of one")
@@ -189,6 +203,23 @@ class Server:
         for path in self._files:
             path.unlink(missing_ok=True)
         self._files.clear()
+
+
+async def _receive_parts(socket: zmq.asyncio.Socket) -> list[zmq.Frame]:
+    parts: Awaitable[list[zmq.Frame]] = socket.recv_multipart(copy=False)
+    return await parts
+
+
+def _connection(part: zmq.Frame) -> tuple[int, int]:
+    descriptor = part.get(zmq.SRCFD)
+    return (descriptor, _inode(descriptor)) if isinstance(descriptor, int) else (-1, 0)
+
+
+def _inode(descriptor: int) -> int:
+    try:
+        return os.fstat(descriptor).st_ino if descriptor >= 0 else 0
+    except OSError:
+        return 0
 
 
 async def _receive(socket: zmq.asyncio.Socket) -> list[bytes]:

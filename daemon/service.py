@@ -212,7 +212,7 @@ class Service:
                 case instructions.Emit():
                     self.emit(instruction.event, instruction.at_ns)
                 case instructions.Send():
-                    for abandon in self.desk.make_way(instruction.voice):
+                    if (abandon := self.desk.make_way(instruction.voice)) is not None:
                         self.workers.send(instruction.voice, abandon)
                     self.workers.send(instruction.voice, instruction.message)
                 case instructions.Revoke():
@@ -387,12 +387,12 @@ class Service:
         self.carry_out()
 
     def _serve_desk(self) -> None:
-        """Give workers their next jobs of samples; speech goes first."""
+        """Give idle workers their next job of samples; speech goes first."""
         for voice in self.desk.wanted_voices():
             worker = self.workers.load(voice)
             if worker.ready is None or self.scheduler.line.needs(voice):
                 continue
-            while (message := self.desk.next_for(voice, worker.ready.sample_rate)) is not None:
+            if (message := self.desk.next_for(voice, worker.ready.sample_rate)) is not None:
                 worker.child.send(message)
 
     def _silent(self, silent: instructions.Silent) -> None:

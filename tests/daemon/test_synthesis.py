@@ -236,3 +236,29 @@ def test_sixteen_bits_are_clipped_not_wrapped() -> None:
     assert np.frombuffer(encode(SAMPLES, "s16"), "<i2").tolist() == [0, 16384, -32767, 32767]
     assert encode(SAMPLES, "f32") == SAMPLES
     assert encode(b"", "s16") == b""
+
+
+def test_what_nobody_waits_for_any_more_is_not_made() -> None:
+    desk = Desk(10)
+    present: set[str] = {"a", "b", "c", "d"}
+    clients = {}
+    for id_ in ("a", "b", "c", "d"):
+        clients[id_] = Client()
+        command = Synthesize(text="好", id=id_)
+        desk.add(
+            Job(command, id_, "one", "", clients[id_].reply, 0, lambda id_=id_: id_ in present)
+        )
+    begun = begin(desk)
+    assert begun.utterance == "a"
+    assert desk.forget_unwanted() == []
+    present -= {"a", "c"}
+    assert desk.forget_unwanted() == [("one", engine.Abandon(begun.generation))]
+    assert desk.forget_unwanted() == []
+    finish(desk, begun)  # its worker had not heard of it yet
+    for _ in range(2):
+        say = desk.next_for("one", RATE)
+        assert say is not None
+        finish(desk, say)
+    assert desk.next_for("one", RATE) is None
+    assert {id_ for id_, client in clients.items() if client.replies} == {"b", "d"}
+    assert is_empty(desk)
