@@ -212,7 +212,7 @@ class Service:
                 case instructions.Emit():
                     self.emit(instruction.event, instruction.at_ns)
                 case instructions.Send():
-                    if (abandon := self.desk.make_way(instruction.voice)) is not None:
+                    for abandon in self.desk.make_way(instruction.voice):
                         self.workers.send(instruction.voice, abandon)
                     self.workers.send(instruction.voice, instruction.message)
                 case instructions.Revoke():
@@ -387,13 +387,22 @@ class Service:
         self.carry_out()
 
     def _serve_desk(self) -> None:
-        """Give idle workers their next job of samples; speech goes first."""
+        """Give workers their next jobs of samples; speech goes first."""
         for voice in self.desk.wanted_voices():
             worker = self.workers.load(voice)
             if worker.ready is None or self.scheduler.line.needs(voice):
                 continue
-            if (message := self.desk.next_for(voice, worker.ready.sample_rate)) is not None:
+            while (message := self.desk.next_for(voice, worker.ready.sample_rate)) is not None:
                 worker.child.send(message)
+
+    def _forget_unwanted(self) -> None:
+        """Make no samples for a client that is gone."""
+        abandoned = self.desk.forget_unwanted()
+        for voice, abandon in abandoned:
+            self.workers.send(voice, abandon)
+        if abandoned:
+            log.info("samples are not wanted any more", extra={"jobs": len(abandoned)})
+            self.carry_out()
 
     def _silent(self, silent: instructions.Silent) -> None:
         then = self._tickets.pop(silent.ticket, None)
@@ -444,6 +453,7 @@ class Service:
         self._check_timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)
         if self.no_default:
             self._load_default()
+        self._forget_unwanted()
         self.durable.catch_up()
         self.ducking.reap()
         self.troubles.look(shortcomings.find(self))
