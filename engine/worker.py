@@ -6,6 +6,7 @@ is gone, whatever it is doing.
 """
 
 import argparse
+import ctypes
 import gc
 import logging
 import os
@@ -162,6 +163,7 @@ class Worker:
         # Nothing that was loaded will ever be garbage: the collector need not look at it again.
         gc.collect()
         gc.freeze()
+        _give_back()
         self._channel.send(_ready(voice, loaded - began, time.monotonic_ns() - loaded, factor))
         self._to_ring = RingOutlet(self._ring, self._wake_fd, voice.sample_rate)
         outlets: dict[Literal["ring", "daemon"], Outlet] = {
@@ -215,6 +217,12 @@ def rss_bytes() -> int:
     """Resident memory of this process."""
     pages = Path("/proc/self/statm").read_text("ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _give_back() -> None:
+    """Return to the system what loading took and freed; only glibc keeps it, and can be asked."""
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
 
 
 def _leave(code: int) -> NoReturn:

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from utterd.engine.cache.keys import SECRET_BYTES
+from utterd.engine.cache.stored import Stored
 from utterd.engine.voices.contract import Timing
 
 log = logging.getLogger("cache")
@@ -49,15 +49,6 @@ CREATE TABLE IF NOT EXISTS segment (
     samples BLOB NOT NULL
 ) STRICT
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A segment without its places in the text."""
-
-    timing: Timing
-    samples: NDArray[np.float32]
-    """Not to be written to."""
 
 
 class Disk:

@@ -7,10 +7,11 @@ Places in the text are no part of it: they are the segment's own, wherever it st
 """
 
 import hashlib
-from importlib import metadata
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import onnxruntime
 
 from utterd.engine.frontend.contract import Segment
 from utterd.engine.voices.contract import Controls
@@ -35,16 +36,13 @@ def identity(voice_dir: Path, speaker: str, runtime: str, threads: int) -> bytes
     """
     digest = hashlib.blake2b(digest_size=KEY_BYTES)
     digest.update((voice_dir / MANIFEST).read_bytes())
-    digest.update(msgspec.msgpack.encode((speaker, runtime, threads, *_releases())))
+    releases = onnxruntime.__version__, np.__version__
+    digest.update(msgspec.msgpack.encode((speaker, runtime, threads, *releases)))
     room = Path(__file__).parent.parent
     for folder in _CODE:
         for path in sorted((room / folder).glob("*.py")):
             digest.update(path.read_bytes())
     return digest.digest()
-
-
-def _releases() -> list[str]:
-    return [metadata.version(name) for name in ("utterd", "onnxruntime", "numpy")]
 
 
 class Keys:

@@ -4,7 +4,7 @@ import logging
 import secrets
 from pathlib import Path
 
-from utterd.engine.cache import disk, keys
+from utterd.engine.cache import keys
 from utterd.engine.cache.store import Cache
 from utterd.engine.messages import Configure
 from utterd.engine.voices.contract import Voice
@@ -22,6 +22,8 @@ def open_cache(configure: Configure, voice: Voice, threads: int) -> Cache | None
     identity = keys.identity(Path(configure.voice_dir), configure.speaker, voice.runtime, threads)
     secret, kept, problem = secrets.token_bytes(keys.SECRET_BYTES), None, ""
     if configure.cache_disk_bytes:
+        from utterd.engine.cache import disk  # noqa: PLC0415 - SQLite is 2 MB that few need
+
         folder = Path(configure.cache_dir)
         try:
             secret = disk.secret(folder)

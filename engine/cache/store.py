@@ -3,10 +3,14 @@
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from utterd.engine.cache.disk import Disk, Stored
 from utterd.engine.cache.keys import Keys
+from utterd.engine.cache.stored import Stored
 from utterd.engine.messages import CacheCounts
+
+if TYPE_CHECKING:  # SQLite is 2 MB, which a worker without a cache on disk can do without
+    from utterd.engine.cache.disk import Disk
 
 _LARGEST_SHARE = 4
 """One segment takes at most a quarter of the room."""
@@ -43,7 +47,7 @@ class Cache:
         keys: Keys,
         memory_bytes: int,
         ttl_s: float,
-        disk: Disk | None = None,
+        disk: "Disk | None" = None,
         problem: str = "",
     ) -> None:
         self.keys = keys

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from utterd.engine.cache.disk import Stored
 from utterd.engine.cache.store import Cache
+from utterd.engine.cache.stored import Stored
 from utterd.engine.frontend.contract import Segment, Skipped
 from utterd.engine.voices.contract import Controls, Speech, Timing, Voice
 from utterd.engine.voices.whole import WholeSpeech

@@ -1,30 +1,46 @@
 """A book of phrases and their readings, and the choice of those that cover a text best."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import groupby
 
 _ALIGNED = 0.8
 """What the end of a phrase is worth when it is the end of a word."""
+_UNPACKED = 512
+"""First characters whose phrases are kept unpacked."""
 
 
 class PhraseBook:
-    """Phrases by their text; a phrase that is added again is replaced."""
+    """Phrases by their text; a phrase that is added again is replaced.
 
-    def __init__(self) -> None:
-        self._entries: dict[str, str] = {}
-        self._longest: dict[str, int] = {}
+    Nearly fifty thousand are seldom asked for: they stay as the lines they come in, and those of
+    one first character are unpacked when it is met.
+
+    Args:
+        lines: `phrase<TAB>syllables`, sorted.
+    """
+
+    def __init__(self, lines: Iterable[str] = ()) -> None:
+        groups = groupby(lines, key=lambda line: line[0])
+        self._packed = {first: "\n".join(group) for first, group in groups}
+        self._added: dict[str, dict[str, str]] = {}
+        self._of = lru_cache(_UNPACKED)(self._unpack)
 
     def add(self, phrase: str, readings: str) -> None:
         """Add a phrase with its syllables, separated by spaces."""
-        self._entries[phrase] = readings
-        if len(phrase) > self._longest.get(phrase[0], 0):
-            self._longest[phrase[0]] = len(phrase)
+        self._added.setdefault(phrase[0], {})[phrase] = readings
+        self._of.cache_clear()
 
     def get(self, phrase: str) -> str | None:
         """Return the readings of a phrase, or None."""
-        return self._entries.get(phrase)
+        return self._of(phrase[0])[0].get(phrase)
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    def _unpack(self, first: str) -> tuple[dict[str, str], int]:
+        """Return the phrases that begin with a character, and the length of the longest."""
+        packed = self._packed.get(first)
+        entries = dict(line.split("\t") for line in packed.split("\n")) if packed else {}
+        entries.update(self._added.get(first, {}))
+        return entries, max(map(len, entries), default=1)
 
     def cover(self, text: str, boundaries: frozenset[int]) -> list[tuple[int, int]]:
         """Choose phrases for a text: long ones, and such as begin and end where words do.
@@ -34,10 +50,10 @@ class PhraseBook:
         n = len(text)
         best = [0.0] * (n + 1)
         size_at = [1] * n
-        entries, longest = self._entries, self._longest
         for at in range(n - 1, -1, -1):
             top, top_size = best[at + 1] + 1, 1
-            limit = min(longest.get(text[at], 1), n - at)
+            entries, longest = self._of(text[at])
+            limit = min(longest, n - at)
             if limit > 1:
                 aligned = _ALIGNED if at in boundaries else 0.0
                 for size in range(2, limit + 1):
@@ -59,7 +75,7 @@ class PhraseBook:
         return chosen
 
 
-def load(lines: Iterable[str], usual: dict[str, str], book: PhraseBook) -> None:
+def load(lines: Iterable[str], usual: Mapping[str, str], book: PhraseBook) -> None:
     """Add lines of `phrase<TAB>readings`; `_` stands for the usual reading of a character."""
     for line in lines:
         phrase, _, readings = line.partition("\t")

@@ -1,6 +1,6 @@
 """From a text received by a worker to samples in the ring: made, from memory, from disk.
 
-    PYTHONPATH=. python tests/bench/cache.py [--voice DIR] [--rounds N] [--json]
+    python tests/bench/cache.py [--voice DIR] [--rounds N] [--json]
 
 A real worker and a cache in a folder of its own. Every text is said for the first time, then again
 (from memory), and again by a new worker (from disk); its samples are thrown away.
@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.engine.running import Running
 from utterd.engine.messages import Alive, Finished, FirstAudio

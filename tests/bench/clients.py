@@ -1,12 +1,13 @@
 """Many clients at once: how many `synthesize` requests a second, and how soon their first samples.
 
-    PYTHONPATH=. python tests/bench/clients.py [--voice NAME] [--data-dir DIR] [--clients 50] [--json]
+    python tests/bench/clients.py [--voice NAME] [--data-dir D] [--clients N] [--every S] [--json]
 
 Starts a daemon of its own on the null sink. Every client asks for a sentence of 12 to 28
-characters as a stream, reads all of it, and asks again `--every` seconds after it last asked (or at
-once where that has passed): 50 clients every second offer 50 requests a second. `--together` lets
-all clients ask in the same moment, which is the hardest case; else they are spread evenly. No sentence comes twice, and the cache is off unless `--cache` asks for it. First PCM is measured by
-the client, from before its request was written to when the first samples had been read.
+characters as a stream, reads all of it, and asks again `--every` seconds after it last asked, or at
+once where that has passed: 50 clients every second offer 50 requests a second. `--together` lets
+all clients ask in the same moment, which is the hardest case; else they are spread evenly.
+No sentence is likely to come twice, and the cache is off unless `--cache` asks for it. First PCM is
+measured by the client, from before its request was written to when the first samples were read.
 """
 
 import argparse
@@ -27,6 +28,8 @@ from typing import Any
 import psutil
 import zmq
 import zmq.asyncio
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.latency import start
 from utterd.daemon.client import Client

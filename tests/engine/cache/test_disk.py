@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from utterd.engine.cache import disk as disk_module
-from utterd.engine.cache.disk import DATABASE, SECRET, Stored, clear, describe, secret
+from utterd.engine.cache.disk import DATABASE, SECRET, clear, describe, secret
+from utterd.engine.cache.stored import Stored
 from utterd.engine.voices.contract import Timing
 
 

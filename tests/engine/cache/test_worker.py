@@ -11,7 +11,7 @@ from tests.engine.running import Running
 from utterd.engine.cache.readings import RememberingReader
 from utterd.engine.messages import Alive, Finished, Forget, Segment
 
-TEXT = "好的，打开空调。<mark name='m'/>然后导航到机场。"
+TEXT = "好的，打开<mark name='m'/>空调。然后导航到机场。"
 SSML = f"<speak>{TEXT}</speak>"
 
 
