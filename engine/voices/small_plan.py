@@ -5,6 +5,7 @@ beginning: enough for the first chunk, in a time that doesn't grow with the segm
 these tokens then stays as it is when the encoder is shown all of them.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,12 +14,10 @@ from numpy.typing import NDArray
 
 from utterd.engine.voices import small_frames
 
-_WINDOW = 44
-"""Tokens in the first look."""
-_WORTHWHILE = 60
-"""Segments of fewer tokens are looked at as a whole."""
-_FEWEST = 6
-"""Tokens that must be certain after the first look."""
+_SHORT_FRAMES = 2.2
+"""A row of tokens seldom has fewer frames a token, at rate 1; four are usual."""
+_WORTHWHILE = 16
+"""Tokens that a first look must spare."""
 _EDGE_FRAMES = 1.0
 """Longest that the pads at the ends of a segment may sound, in frames."""
 
@@ -81,11 +80,11 @@ class Plan:
         self._tokens = tokens
         self._manner = manner
         self._certain: Encoded | None = None
-        certain = _WINDOW - reach
-        if reach and certain >= _FEWEST and len(tokens) >= _WORTHWHILE:
-            self._certain = encode(tokens[:_WINDOW]).part(0, certain)
+        # The contour of the last two hangs on points of tokens that are not known yet.
+        certain = math.ceil(frames * manner.rate / _SHORT_FRAMES) + 3
+        if reach and len(tokens) >= certain + reach + _WORTHWHILE:
+            self._certain = encode(tokens[: certain + reach]).part(0, certain)
             self._lay_out(self._certain)
-            # The contour of the last two hangs on points of tokens that are not known yet.
             if self.ends[certain - 3] >= frames:
                 return
         self.settle()

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.engine.training.test_small_voice import TEXT, never, segment
 from utterd.engine.runtimes.onnx_cpu import OnnxCpu
-from utterd.engine.voices import small_plan
 from utterd.engine.voices.contract import Controls
 from utterd.engine.voices.package import VoicePackage
 from utterd.engine.voices.small import Network, Small
@@ -64,10 +63,9 @@ def test_both_say_the_same(voices, text, rate, pitch) -> None:
 
 def test_only_a_long_segment_is_begun_before_all_of_it_was_looked_at(voices) -> None:
     first, whole = voices
-    short = TEXT[: small_plan._WORTHWHILE - 3]
-    assert len(TEXT) * 3 > small_plan._WORTHWHILE
     assert not said(first, TEXT * 3, Controls())[2]
-    assert said(first, short[:20], Controls())[2]
+    assert not said(first, TEXT * 3, Controls(rate=2.5))[2]
+    assert said(first, TEXT[:20], Controls())[2]
     assert said(whole, TEXT * 3, Controls())[2]
 
 
