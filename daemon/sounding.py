@@ -93,7 +93,8 @@ class Sounding:
             self._line.emit(utterance, *utterance.take_cue())
 
     def _ends(self, utterance: Utterance, message: audio.Ended, now_ns: int) -> None:
-        self._cue(utterance, max(now_ns, message.dac_ns))
+        for event, dac_ns in utterance.take_cues(message.dac_ns):
+            self._line.emit(utterance, event, dac_ns)
         if utterance.state in ON_ITS_WAY:
             self._line.way.leave(utterance)
         else:

@@ -1,9 +1,11 @@
 """An utterance: its states, their transitions, and what was heard of it."""
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
@@ -88,6 +90,15 @@ class TransitionError(RuntimeError):
     """A stimulus that the state does not allow."""
 
 
+class Cue(NamedTuple):
+    """Something to tell when a sample sounds."""
+
+    position: int
+    event: events.Event
+    start: int
+    """Character at which its segment begins."""
+
+
 @dataclass(slots=True, eq=False)
 class Utterance:
     """One request to speak, from `accepted` to its terminal event."""
@@ -129,7 +140,7 @@ class Utterance:
     """Pieces that the worker has."""
     final_sent: bool = False
     segments: list[engine.Segment] = field(default_factory=list)
-    cues: list[tuple[int, events.Event]] = field(default_factory=list)
+    cues: list[Cue] = field(default_factory=list)
     """Clauses, words and marks still to come, by sample position."""
     anchor: tuple[int, int] | None = None
     """A sample position and when it reaches the DAC; None while it can't be told."""
@@ -207,20 +218,28 @@ class Utterance:
 
     def learn(self, segment: engine.Segment) -> None:
         """Take the worker's word on when a segment says what."""
-        self.segments = [s for s in self.segments if s.position < segment.position]
+        # Another worker, after a loss, tells again of the one in which it takes up. One without
+        # samples stands where the next one begins.
+        place = segment.position, segment.start
+        self.segments = [s for s in self.segments if (s.position, s.start) < place]
         self.segments.append(segment)
         if self.command.marks or self.command.durable:
-            self.cues = [cue for cue in self.cues if cue[0] < segment.position]
+            self.cues = [cue for cue in self.cues if cue.start < segment.start]
             clause = events.Progress(start=segment.start, end=segment.end, dac_ns=0)
-            cues: list[tuple[int, events.Event]] = [(segment.position, clause)]
+            cues = [Cue(segment.position, clause, segment.start)]
             cues += [
-                (word.position, events.Word(start=word.start, end=word.end, dac_ns=0))
+                Cue(
+                    word.position,
+                    events.Word(start=word.start, end=word.end, dac_ns=0),
+                    segment.start,
+                )
                 for word in segment.words
             ]
             cues += [
-                (mark.position, events.Mark(name=mark.name, dac_ns=0)) for mark in segment.marks
+                Cue(mark.position, events.Mark(name=mark.name, dac_ns=0), segment.start)
+                for mark in segment.marks
             ]
-            self.cues += sorted(cues, key=lambda cue: cue[0])
+            self.cues += sorted(cues, key=lambda cue: cue.position)
 
     def time_of(self, position: int) -> int:
         """When a sample reaches the DAC, in CLOCK_MONOTONIC ns; 0 if it can't be told yet."""
@@ -247,13 +266,23 @@ class Utterance:
 
     def next_cue_ns(self) -> int:
         """When the next word or mark sounds; 0 if there is none or it can't be told yet."""
-        return self.time_of(self.cues[0][0]) if self.cues else 0
+        return self.time_of(self.cues[0].position) if self.cues else 0
 
     def take_cue(self) -> tuple[events.Event, int]:
         """The next word or mark, with the time at which it sounds."""
-        position, event = self.cues.pop(0)
+        position, event, _ = self.cues.pop(0)
         dac_ns = self.time_of(position)
         return msgspec.structs.replace(event, dac_ns=dac_ns), dac_ns
+
+    def take_cues(self, end_ns: int) -> Iterator[tuple[events.Event, int]]:
+        """All that are left when its last sample sounds, at the latest then.
+
+        A mark may stand behind it, and where there is no sound nobody tells when that is.
+        """
+        for position, event, _ in self.cues:
+            dac_ns = min(self.time_of(position) or end_ns, end_ns)
+            yield msgspec.structs.replace(event, dac_ns=dac_ns), dac_ns
+        self.cues = []
 
     def segment_at(self, position: int) -> engine.Segment | None:
         """The segment that holds sample `position` of the current generation."""

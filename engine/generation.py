@@ -131,8 +131,28 @@ def describe(
     )
 
 
-def silent(generation: Generation, start: int, end: int, samples: int) -> messages.Segment:
-    """The message about a last segment without words."""
+def silent(
+    generation: Generation, segment: text.Segment, samples: int, *, last: bool
+) -> messages.Segment:
+    """The message about a segment that is a break, or marks alone."""
+    generation.segments += 1
+    return messages.Segment(
+        generation=generation.number,
+        index=generation.segments - 1,
+        start=segment.start,
+        end=segment.end,
+        position=generation.position,
+        samples=samples,
+        words=[],
+        marks=[messages.Mark(mark.name, generation.position) for mark in segment.marks],
+        skipped=generation.take_skipped(),
+        last=last,
+        pause=samples,
+    )
+
+
+def wordless(generation: Generation, start: int, end: int, samples: int) -> messages.Segment:
+    """The message about a last segment that is a sound, or nothing."""
     return messages.Segment(
         generation=generation.number,
         index=generation.segments,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from utterd.engine import messages, sounds
 from utterd.engine.frontend import contract as text
 from utterd.engine.frontend.reader import Reader
-from utterd.engine.generation import Generation, Stages, State, describe, silent
+from utterd.engine.generation import Generation, Stages, State, describe, silent, wordless
 from utterd.engine.messages import Say
 from utterd.engine.outlets import Outlet
 from utterd.engine.passages import passages
@@ -188,6 +188,9 @@ class Synthesizer:
     ) -> Iterator[None]:
         self._check(generation)
         rate = min(_FASTEST, max(_SLOWEST, piece.rate * segment.rate))
+        if not segment.phonemes and not segment.text:
+            yield from self._silence(generation, segment, rate, last)
+            return
         controls = Controls(rate, piece.pitch * segment.pitch, segment.speaker or piece.speaker)
         speech = self._voice.speak(segment, controls, lambda: self._is_dropped(generation))
         stages.encoded = stages.encoded or speech.encoded_ns
@@ -212,6 +215,19 @@ class Synthesizer:
         if pause or (last and not speech.timing.samples):
             self._write(generation, np.zeros(pause, np.float32), last=last)
 
+    def _silence(
+        self, generation: Generation, segment: text.Segment, rate: float, last: bool
+    ) -> Iterator[None]:
+        """Write a segment without words: marks at its beginning, and a break."""
+        samples = round(segment.pause_ms * self._voice.sample_rate / 1000 / rate)
+        self._send(silent(generation, segment, samples, last=last))
+        chunk = self._voice.sample_rate // 10
+        for begin in range(0, max(1, samples), chunk):
+            length = min(chunk, samples - begin)
+            ends = last and begin + chunk >= samples
+            self._write(generation, np.zeros(length, np.float32), last=ends)
+            yield
+
     def _play(self, generation: Generation, piece: Say, stages: Stages) -> Iterator[None]:
         """Write a sound file, in chunks short enough to notice when it is dropped."""
         rate = self._voice.sample_rate
@@ -221,7 +237,7 @@ class Synthesizer:
             raise BadRequestError(str(error)) from None
         stages.phonemes = stages.encoded = stages.first_chunk = time.monotonic_ns()
         end = piece.offset + len(piece.text)
-        self._send(silent(generation, piece.offset, end, len(samples)))
+        self._send(wordless(generation, piece.offset, end, len(samples)))
         for begin in range(0, max(1, len(samples)), rate // 10):
             chunk = samples[begin : begin + rate // 10]
             self._write(generation, chunk, last=begin + rate // 10 >= len(samples))
@@ -230,7 +246,7 @@ class Synthesizer:
 
     def _nothing_more(self, generation: Generation, end: int) -> None:
         """End a generation behind its last sample: its last piece held nothing to speak."""
-        self._send(silent(generation, end, end, 0))
+        self._send(wordless(generation, end, end, 0))
         self._write(generation, np.zeros(0, np.float32), last=True)
 
     def _write(self, generation: Generation, samples: NDArray[np.float32], *, last: bool) -> None:

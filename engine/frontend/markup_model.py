@@ -24,6 +24,8 @@ class Pause:
 
     position: int
     ms: int | None
+    asked: bool = False
+    """By a `break`, not by the structure of the text."""
 
 
 @dataclass(frozen=True, slots=True)

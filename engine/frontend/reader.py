@@ -16,13 +16,14 @@ from utterd.engine.frontend import (
     markup,
     sandhi,
     segments,
+    silences,
     speech,
     ssml,
     words,
 )
 from utterd.engine.frontend.boundaries import ends
 from utterd.engine.frontend.clean import clean
-from utterd.engine.frontend.contract import Analysis, Mark, Segment, Skipped
+from utterd.engine.frontend.contract import Analysis, Segment, Skipped
 from utterd.engine.frontend.emoji import EmojiPolicy
 from utterd.engine.frontend.english import normalise as english_normalise
 from utterd.engine.frontend.english.words import EnglishWords
@@ -95,16 +96,29 @@ class Reader:
             document = Document(inline.apply(markup.strip(Mapped.of(text, offset))))
         whole = document.text
         pieces = _by_language(list(_sentences(whole.text)), document)
+        parts = self._parts(pieces, document, text, offset, language)
+        if format == "ssml":
+            parts = _with_silences(list(parts), document, text, offset)
+        yield from parts
+
+    def _parts(
+        self,
+        pieces: list[tuple[int, int]],
+        document: Document,
+        text: str,
+        offset: int,
+        language: str,
+    ) -> Iterator[Analysis]:
+        whole = document.text
         first = True
-        for n, (start, end) in enumerate(pieces):
+        for start, end in pieces:
             part = self._sentence(whole.piece(start, end), document, language, first=first)
             first = first and not part.segments
             skipped = tuple(
                 replace(skip, text=text[skip.start - offset : skip.end - offset])
                 for skip in part.skipped
             )
-            part = replace(part, skipped=skipped)
-            yield _with_marks(part, document, last=n + 1 == len(pieces))
+            yield replace(part, skipped=skipped)
 
     def _sentence(self, raw: Mapped, document: Document, language: str, *, first: bool) -> Analysis:
         mapped, skipped = self._prepare(raw)
@@ -237,18 +251,14 @@ def _cuts(mapped: Mapped, pauses: list[Pause]) -> dict[int, int | None]:
     return cuts
 
 
-def _with_marks(part: Analysis, document: Document, *, last: bool) -> Analysis:
-    """Place each mark before the phoneme that follows it; takes them off the document."""
-    if not document.marks or not part.segments:
-        return part
-    placed = []
-    for n, segment in enumerate(part.segments):
-        rest = last and n + 1 == len(part.segments)
-        marks = []
-        while document.marks and (rest or document.marks[0].position < segment.end):
-            mark = document.marks.pop(0)
-            starts = [phoneme.start for phoneme in segment.phonemes]
-            place = next((i for i, start in enumerate(starts) if start >= mark.position), None)
-            marks.append(Mark(mark.name, len(starts) if place is None else place))
-        placed.append(replace(segment, marks=tuple(marks)))
-    return replace(part, segments=tuple(placed))
+def _with_silences(
+    parts: list[Analysis], document: Document, text: str, offset: int
+) -> Iterator[Analysis]:
+    """Put marks and breaks in their places: all of a text with markup is there at once."""
+    spoken = [segment for part in parts for segment in part.segments]
+    yield Analysis(
+        text,
+        "".join(part.normalized for part in parts),
+        tuple(silences.place(spoken, document, offset + len(text))),
+        tuple(skip for part in parts for skip in part.skipped),
+    )

@@ -161,7 +161,7 @@ class _Parser:
         if style:
             self._document.pauses.append(Pause(here, None))
         if name == "break":
-            self._document.pauses.append(Pause(here, self._break_ms(attributes)))
+            self._document.pauses.append(Pause(here, self._break_ms(attributes), True))
         elif name == "mark":
             if not attributes.get("name"):
                 raise self._error("<mark> needs a name")

@@ -145,3 +145,71 @@ def test_any_text_is_read_or_refused(text):
             0 <= a <= b <= len(candidate)
             for a, b in zip(document.text.starts, document.text.ends, strict=True)
         )
+
+
+MARK, BREAK = '<mark name="{}"/>', '<break time="{}ms"/>'
+
+
+def _laid_out(analysis):
+    """In order: marks by name, words as text, breaks in ms."""
+    found = []
+    for segment in analysis.segments:
+        names = iter(segment.marks)
+        inside = sorted(segment.marks, key=lambda mark: mark.first)
+        assert list(names) == inside
+        found += [mark.name for mark in inside if mark.first == 0]
+        if segment.text:
+            found.append(segment.text)
+        found += [mark.name for mark in inside if mark.first > 0]
+        found += [segment.pause_ms] if segment.pause_ms else []
+    return found
+
+
+@pytest.mark.parametrize(
+    ("items", "laid_out"),
+    [
+        ([700, "你好"], [700, "你好"]),
+        (["a", 700, "你好"], ["a", 700, "你好"]),
+        (["a", 700, "b", "你好"], ["a", 700, "b", "你好"]),
+        ([700, "a", 300, "b", "你好"], [700, "a", 300, "b", "你好"]),
+        (["你好", 700], ["你好", 700]),
+        (["你好。", 700], ["你好。", 700]),
+        (["你好", "a", 700], ["你好", "a", 700]),
+        (["你好", 700, "a"], ["你好", 700, "a"]),
+        (["你好", "a", 700, "b", 300, "c"], ["你好", "a", 700, "b", 300, "c"]),
+        (["你好", "a", 700, "b", 300, "c", "世界"], ["你好", "a", 700, "b", 300, "c", "世界"]),
+        (["你好", 700, "a", "世界"], ["你好", 700, "a", "世界"]),
+        (["a"], ["a"]),
+        (["a", "b"], ["a", "b"]),
+        ([700], [700]),
+        (["a", 700, "b"], ["a", 700, "b"]),
+        (["你好", 200, 700, "世界"], ["你好", 700, "世界"]),
+    ],
+    ids=str,
+)
+def test_breaks_and_marks_stand_where_they_are_written(reader, items, laid_out):
+    def write(item):
+        if isinstance(item, int):
+            return BREAK.format(item)
+        return MARK.format(item) if item.isascii() else item
+
+    analysis = _analyse(reader, "".join(map(write, items)))
+    assert _laid_out(analysis) == laid_out
+
+
+@given(st.lists(st.sampled_from([100, 700, "a", "b", "你好", "世界。", "，"]), max_size=8))
+def test_no_mark_is_lost_and_their_order_is_kept(reader, items):
+    written = [
+        BREAK.format(i) if isinstance(i, int) else MARK.format(i) if i.isascii() else i
+        for i in items
+    ]
+    analysis = _analyse(reader, "".join(written))
+    marks = [mark.name for segment in analysis.segments for mark in segment.marks]
+    assert marks == [i for i in items if i in ("a", "b")]
+    ends = [0, *(segment.end for segment in analysis.segments)]
+    for before, segment in zip(ends, analysis.segments, strict=False):
+        assert before <= segment.start <= segment.end
+    starts = [segment.start for segment in analysis.segments]
+    assert starts == sorted(set(starts)), "each is known by where it begins"
+    asked = sum(i for i in items if isinstance(i, int))
+    assert sum(segment.pause_ms for segment in analysis.segments) >= min(asked, 100)
