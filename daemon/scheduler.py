@@ -282,6 +282,10 @@ class Scheduler:
                         start=it.start, end=it.end, text=it.text, reason=it.reason
                     )
                     self.line.emit(utterance, skipped)
+            case engine.Segment():
+                # Cut when this was on its way: what was heard of it is still to be told.
+                if cut := self._cutting.cuts.settling.get(message.generation):
+                    cut.utterance.learn(message)
             case engine.Finished() | engine.Abandoned():
                 self.line.way.written(message.generation)
                 self.line.dispatch()

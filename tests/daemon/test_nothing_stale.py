@@ -9,6 +9,47 @@ from hypothesis.stateful import initialize, precondition, rule
 from tests.daemon.real_sound import RealStage
 from tests.daemon.stage import MS
 from tests.daemon.test_scheduler_machine import MAX_WAITING, Machine
+from utterd.daemon import events
+from utterd.daemon.protocol import Speak
+
+
+def test_what_was_heard_is_told_of_a_segment_that_was_on_its_way_when_it_was_cut() -> None:
+    stage = RealStage.set_up("one")
+    try:
+        command = Speak(text="一二三四五。", id="x")
+        stage.scheduler.speak(command, "a", ("one", ""), stage.now_ns, stage.now_ns)
+        stage.carry_out()
+        stage.work("one", 4)  # all is in the ring, and the daemon has not read a word of it
+        stage.pass_ms(40)
+        stage.scheduler.cancel(stage.now_ns, "a", "x")
+        stage.carry_out()
+        stage.pass_ms(10)
+        stage.deliver()
+        assert stage.last("x") == events.Cancelled(
+            client="a", id="x", reason="cancelled", heard_characters=5, played_ms=41.0
+        )
+    finally:
+        stage.close()
+
+
+def test_a_clause_that_was_cut_in_the_pause_behind_it_is_not_said_again() -> None:
+    stage = RealStage.set_up("one")
+    try:
+        command = Speak(text="一二。三四。", id="x")
+        stage.scheduler.speak(command, "a", ("one", ""), stage.now_ns, stage.now_ns)
+        stage.carry_out()
+        while not stage.heard or stage.heard[-1].position < 29:
+            stage.run(10)
+        stage.scheduler.pause(stage.now_ns)
+        stage.carry_out()
+        stage.run(30)
+        stage.scheduler.resume()
+        stage.carry_out()
+        stage.run(400)
+        assert stage.text_heard("x") == "一二。三四。"
+        assert stage.last("x").__class__ is events.Ended
+    finally:
+        stage.close()
 
 
 class Recorded(Machine):
@@ -51,7 +92,7 @@ class Recorded(Machine):
 
 
 Recorded.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=30,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,
