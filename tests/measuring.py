@@ -19,6 +19,8 @@ class Holding(NamedTuple):
     threads: int
     cpu_s: float
     """Used since its start."""
+    shared: tuple[str, ...]
+    """Names in /dev/shm that it has mapped."""
 
 
 def holdings(daemon: DaemonProcess) -> dict[str, Holding]:
@@ -32,12 +34,14 @@ def _hold(process: psutil.Process) -> Holding:
     with process.oneshot():
         cpu = process.cpu_times()
         rss, threads = process.memory_info().rss, process.num_threads()
-    return Holding(process.pid, rss, process.num_fds(), threads, cpu.user + cpu.system)
+    mapped = {line.rsplit(maxsplit=1)[-1] for line in _maps(process.pid).splitlines()}
+    shared = tuple(sorted(name for name in mapped if name.startswith("/dev/shm/")))  # noqa: S108
+    used = cpu.user + cpu.system
+    return Holding(process.pid, rss, process.num_fds(), threads, used, shared)
 
 
-def shared_memory() -> set[str]:
-    """Names in /dev/shm."""
-    return {path.name for path in Path("/dev/shm").iterdir()}  # noqa: S108 - only looked at
+def _maps(pid: int) -> str:
+    return Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
 
 
 def leaks(before: dict[str, Holding], after: dict[str, Holding]) -> list[str]:
@@ -51,4 +55,5 @@ def leaks(before: dict[str, Holding], after: dict[str, Holding]) -> list[str]:
             found.append(f"the {name} had {then.descriptors} descriptors, has {now.descriptors}")
         if now.threads > then.threads:
             found.append(f"the {name} had {then.threads} threads, has {now.threads}")
+        found += [f"the {name} holds {place}" for place in now.shared]
     return found

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.daemon_process import DaemonProcess
 from tests.kiosk import Kiosk
-from tests.measuring import Holding, holdings, leaks, shared_memory
+from tests.measuring import Holding, holdings, leaks
 
 WARM = 1000
 """Requests after which nothing may grow any more."""
@@ -67,7 +67,6 @@ def soak(daemon: DaemonProcess, options: argparse.Namespace) -> dict[str, Any]:
     with daemon.client() as client:
         (voice,) = [v for v in client.call("voices")["voices"] if v["name"] == options.voice]
     kiosk = Kiosk(daemon, options.requests, voice["languages"], options.seed, options.rate)
-    shared = shared_memory()
     begin = time.monotonic()
     samples = [(0, begin, holdings(daemon))]
     due = [WARM, *range(options.every, options.requests, options.every)]
@@ -89,7 +88,6 @@ def soak(daemon: DaemonProcess, options: argparse.Namespace) -> dict[str, Any]:
     faults = ledger.faults + leaks(warm, last)
     faults += [f"r{n} has {ledger.ends[n]} ends" for n in range(kiosk.asked) if ledger.ends[n] != 1]
     faults += [f"the {k} grew by {v:.1f} MB" for k, v in growth.items() if v >= MOST_GROWTH_MB]
-    faults += [f"the shared memory {name} is left" for name in shared_memory() - shared]
     return {
         "voice": options.voice,
         "speed": options.speed,
