@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from utterd.daemon import log
+from utterd.daemon import log, rooms
 from utterd.daemon.client import DaemonError
 from utterd.daemon.config import SYSTEM_RUN_DIR, Config, ConfigError, default_run_dir, load
 
@@ -73,8 +73,8 @@ def _told(error: Exception) -> tuple[str, int]:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    if arguments and arguments[0] in _ROOMS:
-        return _ROOMS[arguments[0]](list(arguments[1:]))
+    if arguments and arguments[0] in rooms.ROOMS:
+        return rooms.ROOMS[arguments[0]](arguments[1:])
     options = _parser().parse_args(arguments)
     config = load(options.config, flags=_flags(options))
     log.configure(config.log)
@@ -103,13 +103,15 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="utterd",
+        parents=[_common_options()],
         description="A speaking daemon: text in on a socket, speech out of the speaker.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     version = importlib.metadata.version("utterd")
     parser.add_argument("--version", action="version", version=f"utterd {version}")
-    common = _common_options()
+    # What stands before the command holds unless it is said again behind it.
+    common = _common_options(argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, run: Run, text: str) -> argparse.ArgumentParser:
@@ -198,9 +200,17 @@ def _parser() -> argparse.ArgumentParser:
     reference.add_argument("--seconds", type=float, help="end after so long")
 
     command("config", _config, "print the configuration in force, as TOML")
-    for name, text in _ROOM_HELP.items():
-        commands.add_parser(name, help=text, add_help=False)
+    _room_parsers(commands)
     return parser
+
+
+def _room_parsers(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    """Commands with a parser of their own come here only behind an option of ours."""
+    for name, text in rooms.HELP.items():
+        room = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
+        room.add_argument("arguments", nargs="*")
+        message = f"the options of {name} stand behind it; see utterd {name} --help"
+        room.set_defaults(run=lambda _, __, message=message: _complain(message, USAGE))
 
 
 def _common_options(default: str | None = None) -> _Parser:
@@ -222,7 +232,6 @@ def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) 
     voices.add_argument("--json", action="store_true", help="print one JSON array")
     voices.set_defaults(action="list")
     actions = voices.add_subparsers(title="actions", metavar="ACTION")
-    # What stands before the action holds unless it is said again behind it.
     common = _common_options(argparse.SUPPRESS)
 
     def action(name: str, text: str) -> argparse.ArgumentParser:
@@ -384,34 +393,6 @@ def _voices(options: argparse.Namespace, config: Config) -> int:
 
     return ACTIONS[options.action](options, config)
 
-
-# ---- commands that live in other rooms and read their own arguments ----
-
-
-def _explain(arguments: list[str]) -> int:
-    from utterd.engine.frontend.explain import main as explain
-
-    return explain(arguments)
-
-
-def _tune(arguments: list[str]) -> int:
-    from utterd.sysconfig.main import main as tune
-
-    return tune(arguments)
-
-
-def _doctor(arguments: list[str]) -> int:
-    from utterd.daemon.doctor import doctor
-
-    return doctor(arguments)
-
-
-_ROOM_HELP = {
-    "explain": "show how the front end reads a text, stage by stage",
-    "tune": "plan, apply, verify and undo the settings of the machine",
-    "doctor": "look for everything that makes speech late or silent",
-}
-_ROOMS = {"explain": _explain, "tune": _tune, "doctor": _doctor}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,11 +4,14 @@ It blocks, and keeps one DEALER socket, so that a reply that comes late (`cancel
 does not hold up other programs. For asyncio use pyzmq directly; the protocol is JSON.
 """
 
+import errno
 import itertools
 import json
+import socket
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,6 +21,8 @@ from utterd.daemon.config import Config
 
 ANSWER_S = 5.0
 """A daemon that lives answers a ping sooner."""
+MISSING_S = 0.5
+"""Without an answer for so long it is looked whether there is a daemon at all."""
 
 
 class DaemonError(Exception):
@@ -102,6 +107,10 @@ class Client:
     def _answered(self, timeout_s: float) -> bool:
         """Wait for a reply as long as the daemon lives: one that is dead or stuck owes none."""
         deadline = time.monotonic() + timeout_s
+        if self._control.poll(int(1000 * min(timeout_s, MISSING_S)) + 1):
+            return True
+        if not is_there(self._config.run_dir):
+            return False
         while (left_s := deadline - time.monotonic()) > 0:
             if self._control.poll(int(1000 * min(left_s, ANSWER_S)) + 1):
                 return True
@@ -128,7 +137,9 @@ class Client:
         for topic in (*(name.encode() for name in topics or ("",)), hello):
             self._events.subscribe(topic)
         self._events.connect(self._config.events)
-        while self._events.poll(5000):
+        while self._events.poll(int(1000 * MISSING_S)) or (
+            is_there(self._config.run_dir) and self._events.poll(int(1000 * ANSWER_S))
+        ):
             if self._events.recv_multipart()[0] == hello:
                 self._events.unsubscribe(hello)
                 return
@@ -167,3 +178,19 @@ class Client:
             topic, body = self._events.recv_multipart()
             if not topic.startswith(b"hello."):  # the echo of another subscriber
                 yield json.loads(body)
+
+
+def is_there(run_dir: Path) -> bool:
+    """Whether a daemon listens in a folder, however busy it is, or is about to."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        # With its backlog full it says that it would block: that is a daemon too.
+        if probe.connect_ex(str(run_dir / "control.sock")) in (0, errno.EAGAIN, errno.EINPROGRESS):
+            return True
+    try:
+        starting = (run_dir / "lock").read_text(encoding="ascii").strip()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return starting.isdecimal() and Path("/proc", starting).exists()

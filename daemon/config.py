@@ -3,6 +3,7 @@
 Later ones win. The environment spells `section.key` as `UTTERD_SECTION_KEY`.
 """
 
+import difflib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -324,15 +325,37 @@ def _check_idle(audio: Audio) -> None:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for section in msgspec.structs.fields(Config):
-        if not msgspec.inspect.is_struct_type(section.type):
-            continue
-        for key in msgspec.structs.fields(section.type):
-            variable = f"UTTERD_{section.name}_{key.name}".upper()
-            if (value := environment.get(variable)) is not None:
-                _checked({section.name: {key.name: value}}, variable)
-                found.setdefault(section.name, {})[key.name] = value
+    known = {
+        f"UTTERD_{section.name}_{key.name}".upper(): (section.name, key.name)
+        for section in msgspec.structs.fields(Config)
+        if msgspec.inspect.is_struct_type(section.type)
+        for key in msgspec.structs.fields(section.type)
+    }
+    for variable, value in environment.items():
+        if variable in known:
+            section_name, key_name = known[variable]
+            _checked({section_name: {key_name: value}}, variable)
+            found.setdefault(section_name, {})[key_name] = value
+        elif variable.startswith("UTTERD_"):
+            _check_spelling(variable, known)
     return found
+
+
+def _check_spelling(variable: str, known: Mapping[str, object]) -> None:
+    """Refuse a variable that is meant for us and names nothing; other programs have theirs."""
+    sections = {f"UTTERD_{field.name}_".upper() for field in msgspec.structs.fields(Config)}
+    near = difflib.get_close_matches(variable, known, n=1, cutoff=_LIKE)
+    if near:
+        raise ConfigError(f"{variable}: nothing has this name; is {near[0]} meant?")
+    if any(variable.startswith(section) for section in sections):
+        raise ConfigError(
+            f"{variable}: nothing has this name; `utterd config` prints every section and key, "
+            "and UTTERD_SECTION_KEY sets one"
+        )
+
+
+_LIKE = 0.85
+"""How much a variable is like one of ours that it is taken for a misspelt one; 1: the same."""
 
 
 def _merge(into: dict[str, dict[str, Any]], tree: Mapping[str, Mapping[str, Any]]) -> None:

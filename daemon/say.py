@@ -1,6 +1,7 @@
 """`utterd say` and `utterd synth`."""
 
 import argparse
+import ctypes
 import errno
 import json
 import os
@@ -10,7 +11,7 @@ import sys
 import time
 import uuid
 import wave
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +22,8 @@ from utterd.daemon.events import TERMINAL
 from utterd.daemon.utterance import STAGES
 
 START_TIMEOUT_S = 180.0
+PR_SET_PDEATHSIG = 1
+"""<linux/prctl.h>: signal a process when its parent dies."""
 BLANK = " \t\r\n\v\f\ufeff"
 """Around a text; a file may begin with a byte order mark."""
 
@@ -178,7 +181,12 @@ def _daemon(options: argparse.Namespace, config: Config) -> Iterator[None]:
         return
     made = [path for path in (config.run_dir, *config.run_dir.parents) if not path.exists()]
     command = [sys.executable, "-m", "utterd.daemon.cli", "serve", *_serve_options(options, config)]
-    daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    daemon = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509 - one call into the kernel
+    )
     try:
         _wait_until_ready(daemon, config)
         yield
@@ -188,6 +196,18 @@ def _daemon(options: argparse.Namespace, config: Config) -> Iterator[None]:
         for path in made:
             with suppress(OSError):  # another uses it by now
                 path.rmdir()
+
+
+def _end_with(parent: int) -> Callable[[], None]:
+    """Make a child get SIGTERM when we end, however we end: it is ours alone."""
+    prctl = ctypes.CDLL(None).prctl  # looked up here, not in the child
+
+    def ask() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # we ended before it could ask
+            os._exit(1)
+
+    return ask
 
 
 def _serve_options(options: argparse.Namespace, config: Config) -> list[str]:

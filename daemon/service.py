@@ -35,6 +35,8 @@ log = logging.getLogger("service")
 
 CHECK_S = 1.0
 """How often the children's signs of life are looked at."""
+REMIND_NS = 600_000_000_000
+"""What is still as it was is logged again after so long."""
 IDLE_CHECKS = 5
 """So many in a row found nothing to do before the daemon itself is started anew: it is deaf until
 its voice is loaded again."""
@@ -89,6 +91,8 @@ class Service:
         self.no_default = ""
         """Why there is no default voice: none is installed, or not the configured one."""
         self._device_was_lost = False
+        self._device_told = "", 0
+        """Why the device is lost, as last logged, and when: the player tries again and again."""
         self._player_restarts = 0
         """Of the player when it last opened the device."""
         self._player_renewals = 0
@@ -326,9 +330,13 @@ class Service:
                         device=opened.device, rate=opened.rate, latency_ms=opened.latency_ms
                     )
                 )
-            self._device_was_lost = False
+            self._device_was_lost, self._device_told = False, ("", 0)
         elif lost is not None and not self.closing:
-            log.warning("device lost", extra={"device": lost.device, "reason": lost.message})
+            now_ns = time.monotonic_ns()
+            before, told_ns = self._device_told
+            if lost.message != before or now_ns - told_ns > REMIND_NS:
+                log.warning("device lost", extra={"device": lost.device, "reason": lost.message})
+                self._device_told = lost.message, now_ns
             self._device_was_lost = True
             self.scheduler.sounding.device_lost(time.monotonic_ns())
             self.emit(

@@ -1,6 +1,8 @@
 """The client against a daemon that answers late, not at all, or no longer."""
 
 import json
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ import pytest
 import zmq
 
 from utterd.daemon import client as module
-from utterd.daemon.client import Client, DaemonError
+from utterd.daemon.client import Client, DaemonError, is_there
 from utterd.daemon.config import Config, Paths
 
 ANSWER_S = 0.2
@@ -129,3 +131,51 @@ def test_a_refused_value_names_its_field() -> None:
     assert str(told) == "the text is empty"
     told = module._refusal(code="queue_full", message="come again", retry_after_ms=5)
     assert (told.code, str(told)) == ("queue_full", "come again")
+
+
+def test_a_missing_daemon_is_told_soon(tmp_path: Path) -> None:
+    """However long an answer may take."""
+    config = Config(paths=Paths(run=str(tmp_path)))
+    begin = time.monotonic()
+    with Client(config) as client:
+        with pytest.raises(DaemonError, match="no daemon answers"):
+            client.call("synthesize", timeout_s=600.0)
+        with pytest.raises(DaemonError, match="no daemon publishes"):
+            client.subscribe()
+    assert time.monotonic() - begin < 4.0
+
+
+def test_what_a_killed_daemon_left_is_no_daemon(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("999999999\n")
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(tmp_path / "control.sock"))
+    assert not is_there(tmp_path)
+    (tmp_path / "lock").write_text(f"{os.getpid()}\n")
+    assert is_there(tmp_path), "it starts, and is about to take the socket over"
+
+
+def test_a_daemon_that_takes_nothing_is_there_all_the_same(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as busy:
+        busy.bind(str(tmp_path / "control.sock"))
+        busy.listen(1)
+        waiting = []
+        for _ in range(5):  # more than its backlog holds
+            waiting.append(socket.socket(socket.AF_UNIX))
+            waiting[-1].setblocking(False)
+            waiting[-1].connect_ex(str(tmp_path / "control.sock"))
+            assert is_there(tmp_path)
+        for one in waiting:
+            one.close()
+
+
+def test_a_daemon_that_starts_meanwhile_is_waited_for(tmp_path: Path) -> None:
+    config = Config(paths=Paths(run=str(tmp_path)))
+    desks: list[Desk] = []
+    (tmp_path / "lock").write_text(f"{os.getpid()}\n")
+    starting = threading.Timer(1.0, lambda: desks.append(Desk(config.control, after_s=0.0)))
+    starting.start()
+    with Client(config) as client:
+        assert client.call("warmup", timeout_s=20.0)["ok"]
+    starting.join()
+    desks[0].stopped = True
+    desks[0].join()

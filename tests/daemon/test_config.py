@@ -260,3 +260,42 @@ def test_folders_of_root_the_service_and_users(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     assert Config().run_dir == tmp_path / "run" / "utterd"
     assert Config().data_dir == tmp_path / "share" / "utterd"
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("UTTERD_AUDIO_SNIK", "UTTERD_AUDIO_SINK"),
+        ("UTTERD_AUDOI_SINK", "UTTERD_AUDIO_SINK"),
+        ("UTTERD_LOG_LEVELL", "UTTERD_LOG_LEVEL"),
+        ("UTTERD_SOCKETS_TCP", "UTTERD_SOCKET_TCP"),
+        ("UTTERD_LOG_COLOUR_OF_THE_LINES", "utterd config"),
+        ("UTTERD_TUNE_GOVERNOR", "utterd config"),
+    ],
+)
+def test_a_misspelt_variable_is_told(variable: str, meant: str) -> None:
+    message = refused(environment={variable: "x"})
+    assert message.startswith(f"{variable}: nothing has this name")
+    assert meant in message
+
+
+def test_every_key_misspelt_by_two_letters_that_changed_places_is_told() -> None:
+    for variable in environment_of_everything():
+        for at in range(len("UTTERD_"), len(variable) - 1):
+            swapped = variable[:at] + variable[at + 1] + variable[at] + variable[at + 2 :]
+            if swapped != variable:
+                assert variable in refused(environment={swapped: "x"}), swapped
+
+
+def environment_of_everything() -> list[str]:
+    return [
+        f"UTTERD_{section.name}_{key.name}".upper()
+        for section in msgspec.structs.fields(Config)
+        if msgspec.inspect.is_struct_type(section.type)
+        for key in msgspec.structs.fields(section.type)
+    ]
+
+
+def test_variables_of_other_programs_are_left_alone() -> None:
+    names = ("DATA", "CONFIG", "ROOM", "CLIENT", "UTTERANCE", "TEST_DATA", "HOME", "VERSION")
+    assert load(environment={f"UTTERD_{name}": "" for name in names}) == Config()

@@ -14,7 +14,7 @@ import pytest
 
 from tests.daemon_process import DaemonProcess
 from tests.e2e.command import PATIENCE_S, at, complaint, done, finish, held, run, spawn
-from utterd.daemon import cli
+from utterd.daemon import cli, rooms
 from utterd.daemon.config import Config
 
 
@@ -30,7 +30,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
                     walk(f"{words} {name}".strip(), below)
 
     walk("", cli._parser())
-    return {words: parser for words, parser in found.items() if words not in cli._ROOMS}
+    return {words: parser for words, parser in found.items() if words not in rooms.ROOMS}
 
 
 @pytest.mark.parametrize("words", parsers())
@@ -46,7 +46,7 @@ def test_help_names_every_argument_and_says_what_it_is_for(words):
 
 def test_help_names_every_command_every_exit_code_and_shows_examples():
     text = done(run("--help"))
-    for words in (*parsers(), *cli._ROOMS):
+    for words in (*parsers(), *rooms.ROOMS):
         assert not words or f" {words.split()[0]} " in text
     for code in ("0 done", "1 could not", "2 wrong", "3 no daemon"):
         assert code in text
@@ -205,7 +205,7 @@ def test_a_second_daemon_for_the_same_folder_is_refused(quiet_daemon):
         assert client.call("ping")["ok"]
 
 
-@pytest.mark.parametrize("name", cli._ROOMS)
+@pytest.mark.parametrize("name", rooms.ROOMS)
 def test_commands_of_other_rooms_have_help(name):
     assert name in done(run(name, "--help"))
     result = run(name, "--no-such-option")
@@ -241,3 +241,25 @@ def test_the_installed_command_is_this_one():
     assert found is not None
     output = subprocess.run([found, "--version"], capture_output=True, check=True).stdout
     assert output.decode() == done(run("--version"))
+
+
+@pytest.mark.parametrize("command", [("config",), ("voices", "list", "--json"), ("voices",)])
+def test_options_of_all_commands_may_stand_before_the_command(tmp_path, command):
+    file = tmp_path / "utterd.toml"
+    file.write_text(f'[paths]\ndata = "{tmp_path}"\n')
+    before = done(run("--config", str(file), *command))
+    assert before == done(run(*command, "--config", str(file)))
+    assert command[0] != "config" or f'data = "{tmp_path}"' in before
+    other = tmp_path / "other.toml"
+    other.write_text("")
+    assert done(run("--config", str(file), *command, "--config", str(other))) == done(
+        run(*command, "--config", str(other))
+    )
+
+
+@pytest.mark.parametrize("name", rooms.ROOMS)
+def test_commands_that_read_their_own_options_say_where_these_stand(tmp_path, name):
+    file = tmp_path / "utterd.toml"
+    file.write_text("")
+    line = complaint(run("--config", str(file), name, "--json"), 2)
+    assert f"the options of {name} stand behind it" in line

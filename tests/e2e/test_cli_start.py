@@ -91,3 +91,19 @@ def test_start_uses_a_daemon_that_runs(quiet_daemon):
         )
     with quiet_daemon.client() as client:
         assert client.call("ping")["ok"]
+
+
+def test_start_that_is_killed_takes_its_daemon_along(tmp_path, voices_dir):
+    run_dir, output = tmp_path / "run", tmp_path / "out.wav"
+    place = ("--run-dir", str(run_dir), "--data-dir", str(voices_dir), "--wav", str(output))
+    process = spawn("say", "--start", *place, "--voice", "joe-us", "--json", LONG)
+    for line in process.stdout:
+        if json.loads(line)["event"] == "started":
+            break
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) >= 3
+    process.kill()
+    finish(process)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
+    assert not alive
+    assert not list(run_dir.iterdir())
