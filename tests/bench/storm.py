@@ -17,13 +17,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from commands import ON_INTERRUPT, PRIORITIES, QUEUES, TEXTS
 from latency import start
 
 from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config, Paths, default_data_dir
 
 TERMINAL = frozenset({"ended", "cancelled", "failed", "dropped"})
-TEXTS = ("好", "前方右转", "您有一条新消息。", "OK", "今天天气很好，我们出发吧。")
 CLIENTS = 8
 
 
@@ -73,9 +73,7 @@ class Caller(threading.Thread):
         known = self.accepted[-1][0] if self.accepted else "none"
         if kind in ("speak", "stream"):
             id_ = f"{self.name_}-{self.done}"
-            priority = dice.choices(
-                ("important", "message", "text", "notification", "progress"), (1, 10, 3, 2, 2)
-            )[0]
+            priority = dice.choices(PRIORITIES, (1, 10, 3, 2, 2))[0]
             client.call(
                 "speak",
                 timeout_s=60,
@@ -83,10 +81,10 @@ class Caller(threading.Thread):
                 id=id_,
                 priority=priority,
                 more=kind == "stream",
-                queue=dice.choices(("add", "flush", "replace"), (10, 1, 1))[0],
+                queue=dice.choices(QUEUES, (10, 1, 1))[0],
                 ttl_ms=dice.choice((0, 0, 50, 2000)),
                 interruptible=dice.random() < 0.9,
-                on_interrupt=dice.choice(("resume", "restart", "drop")),
+                on_interrupt=dice.choice(ON_INTERRUPT),
             )
             self.accepted.append((id_, priority))
         elif kind == "append":
