@@ -124,9 +124,7 @@ class Butcher:
                 self.strike(kind)
                 print(f"\r{number} of {len(self.plan)}: {kind}   ", end="", file=sys.stderr)
             self.fed.clear()
-            deadline = time.monotonic() + 300
-            while self.waiting() and time.monotonic() < deadline:
-                time.sleep(0.5)
+            self.until_heard()
             time.sleep(1.0)
         finally:
             self.over.set()
@@ -185,6 +183,16 @@ class Butcher:
         """Lines on disk that were not heard to their end."""
         return int(self.ask("SELECT count(*) FROM utterance"))
 
+    def until_heard(self) -> None:
+        """Wait until nothing waits any more."""
+        deadline = time.monotonic() + 300
+        while self.waiting():
+            if time.monotonic() > deadline:
+                sys.exit(
+                    f"{self.waiting()} lines are not said; log:\n{self.daemon.log.read_text()}"
+                )
+            time.sleep(0.02)
+
     def is_journaled(self, id_: str) -> bool:
         """Whether a line is on disk."""
         return bool(self.ask("SELECT count(*) FROM utterance WHERE id = ?", id_))
@@ -221,8 +229,7 @@ class Butcher:
             with self.server.capture() as recorder:
                 asked_ns = time.monotonic_ns()
                 self.speak()
-                while self.waiting():
-                    time.sleep(0.05)
+                self.until_heard()
             sound_ns = first_sound_ns(recorder.result, asked_ns)
             self.figures["undisturbed_ms"].append((sound_ns - asked_ns) / 1e6)
         self.fed.set()
@@ -257,8 +264,7 @@ class Butcher:
     def strike_start(self) -> None:
         """Kill the worker before or while a lone line begins to sound."""
         self.fed.clear()
-        while self.waiting():
-            time.sleep(0.02)
+        self.until_heard()
         with self.server.capture() as recorder:
             self.speak()
             time.sleep(self.dice.uniform(0.0, 0.3))

@@ -64,7 +64,7 @@ def test_start_that_is_ended_takes_its_daemon_along(tmp_path, voices_dir):
         if json.loads(line)["event"] == "started":
             break
     children = psutil.Process(process.pid).children(recursive=True)
-    assert len(children) == 3
+    assert len(children) == 4
     process.terminate()
     assert finish(process).returncode == 128 + signal.SIGTERM
     _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
