@@ -11,14 +11,12 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import onnxruntime
 
 from utterd.engine.frontend.contract import Segment
 from utterd.engine.voices.contract import Controls
 from utterd.engine.voices.package import MANIFEST
 
 KEY_BYTES = 16
-SECRET_BYTES = 32
 
 _CODE = ("voices", "runtimes")
 """Folders of this room that samples depend on. The front end is not among them: all that it may
@@ -34,6 +32,8 @@ def identity(voice_dir: Path, speaker: str, runtime: str, threads: int) -> bytes
         runtime: its name.
         threads: of one run; another number adds up in another order.
     """
+    import onnxruntime  # noqa: PLC0415 - 15 MB that the daemon, which empties the cache, never needs
+
     digest = hashlib.blake2b(digest_size=KEY_BYTES)
     digest.update((voice_dir / MANIFEST).read_bytes())
     releases = onnxruntime.__version__, np.__version__
