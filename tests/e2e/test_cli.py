@@ -188,8 +188,7 @@ def test_a_daemon_without_a_voice_can_be_asked_and_says_what_to_do(tmp_path):
         wait=False,
     )
     try:
-        with daemon.client() as client:
-            client.call("ping", timeout_s=PATIENCE_S)
+        daemon.wait_until((daemon.run_dir / "events.sock").exists, PATIENCE_S, "its sockets")
         assert "utterd voices add" in complaint(run("say", *at(daemon), "x"), 1)
         for command in (("status",), ("top", "--once")):
             result = run(*command, *at(daemon))
