@@ -25,8 +25,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from utterd.engine.cache.keys import SECRET_BYTES
-from utterd.engine.cache.stored import Stored
+from utterd.engine.cache.stored import SECRET_BYTES, Stored
 from utterd.engine.voices.contract import Timing
 
 log = logging.getLogger("cache")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from utterd.engine.cache import keys
 from utterd.engine.cache.store import Cache
+from utterd.engine.cache.stored import SECRET_BYTES
 from utterd.engine.messages import Configure
 from utterd.engine.voices.contract import Voice
 
@@ -20,7 +21,7 @@ def open_cache(configure: Configure, voice: Voice, threads: int) -> Cache | None
     if not configure.cache_memory_bytes and not configure.cache_disk_bytes:
         return None
     identity = keys.identity(Path(configure.voice_dir), configure.speaker, voice.runtime, threads)
-    secret, kept, problem = secrets.token_bytes(keys.SECRET_BYTES), None, ""
+    secret, kept, problem = secrets.token_bytes(SECRET_BYTES), None, ""
     if configure.cache_disk_bytes:
         from utterd.engine.cache import disk  # noqa: PLC0415 - SQLite is 2 MB that few need
 

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from utterd.engine.voices.contract import Timing
 
+SECRET_BYTES = 32
+"""Of what keys are hashed under."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:

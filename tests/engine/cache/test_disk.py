@@ -291,3 +291,9 @@ def test_more_than_can_wait_is_left_out(disk, monkeypatch):
     assert one.put(key(1), stored(1))
     assert not one.put(key(2), stored(2))
     monkeypatch.undo()
+
+
+def test_the_daemon_can_clear_without_loading_a_runtime():
+    code = "import sys, utterd.daemon.commands; print('onnxruntime' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
