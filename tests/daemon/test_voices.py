@@ -115,3 +115,16 @@ def test_the_list_for_clients(tmp_path: Path) -> None:
     ]
     assert described[1]["speakers"] == ["zf_001", "zm_010"]
     assert described[1]["sample_rate"] == 24_000
+
+
+def test_a_quality_whose_voice_is_missing_is_refused_and_names_those_there_are(
+    tmp_path: Path,
+) -> None:
+    install(tmp_path, "small")
+    voices = Voices(tmp_path, Engine(voice="small", fast="gone", high="small/nobody"))
+    assert voices.choose(Speak(text="x", quality="balanced")) == ("small", "")
+    for quality in ("fast", "high"):
+        with pytest.raises(ProtocolError) as caught:
+            voices.choose(Speak(text="x", quality=quality))
+        assert caught.value.code == "unknown_voice"
+        assert "small" in caught.value.message
