@@ -123,7 +123,7 @@ class Cutting:
         """Send the terminal event of what was cut."""
         if cut.failure is not None:
             event: events.Terminal = cut.failure
-        elif cut.then == "dropped":
+        elif cut.then == "dropped" and not played_ms:  # else it began just then
             event = events.Dropped(reason=cut.reason)
         else:
             event = events.Cancelled(reason=cut.reason, heard_characters=heard, played_ms=played_ms)

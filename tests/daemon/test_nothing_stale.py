@@ -32,6 +32,22 @@ def test_what_was_heard_is_told_of_a_segment_that_was_on_its_way_when_it_was_cut
         stage.close()
 
 
+def test_what_expired_when_it_had_just_begun_was_heard_in_part() -> None:
+    stage = RealStage.set_up("one")
+    try:
+        command = Speak(text="一二三四五。", id="x", ttl_ms=30)
+        stage.scheduler.speak(command, "a", ("one", ""), stage.now_ns, stage.now_ns)
+        stage.carry_out()
+        stage.work("one", 4)
+        stage.pass_ms(50)  # nobody reads that it sounds
+        stage.deliver()
+        assert stage.last("x") == events.Cancelled(
+            client="a", id="x", reason="expired", heard_characters=4, played_ms=31.0
+        )
+    finally:
+        stage.close()
+
+
 def test_a_clause_that_was_cut_in_the_pause_behind_it_is_not_said_again() -> None:
     stage = RealStage.set_up("one")
     try:
