@@ -1,6 +1,7 @@
 """What each command does and answers."""
 
 import asyncio
+import contextlib
 import importlib.metadata
 import logging
 import sys
@@ -304,6 +305,7 @@ def sound_file(folder: Path, name: str) -> Path:
     for place in (folder, OWN_SOUNDS):
         path = place / name
         inside = "\0" not in name and path.resolve().is_relative_to(place.resolve())
-        if inside and path.is_file():
-            return path
+        with contextlib.suppress(OSError):  # a name that no file can have, such as a very long one
+            if inside and path.is_file():
+                return path
     raise ProtocolError("bad_request", f"there is no sound {name!r} in {folder}", "text")

@@ -74,7 +74,10 @@ def main() -> None:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait()
     print(json.dumps(result) if options.json else "\n".join(f"{k}: {v}" for k, v in result.items()))
-    sys.exit(0 if result["alive"] and result["speaks_afterwards"] else 1)
+    is_well = (
+        result["alive"] and result["speaks_afterwards"] and "internal" not in result["answers"]
+    )
+    sys.exit(0 if is_well else 1)
 
 
 def fuzz(config: Config, messages: int, seed: int) -> dict[str, Any]:

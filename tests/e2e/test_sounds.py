@@ -45,7 +45,9 @@ def test_a_broken_sound_fails_alone(daemon):
         assert listener.wait_for("next")["event"] == "ended"
 
 
-@pytest.mark.parametrize("name", ["no such.wav", "../secret.wav", "/etc/passwd", "", "a\0b"])
+@pytest.mark.parametrize(
+    "name", ["no such.wav", "../secret.wav", "/etc/passwd", "", "a\0b", "很" * 1000]
+)
 def test_no_file_outside_of_the_folder_can_be_named(daemon, name):
     with daemon.client("icons") as client:
         with pytest.raises(DaemonError, match=r"there is no sound|empty"):
