@@ -99,9 +99,9 @@ def describe(service: Service) -> dict[str, Any]:
         "daemon": {
             "pid": os.getpid(),
             "rss_bytes": rss_bytes(),
-            "renewals": service.renewals,
-            "renewed_because": service.renewed_because,
-            "memory_problem": service.ceiling.problem,
+            "renewals": service.renewal.count,
+            "renewed_because": service.renewal.because,
+            "memory_problem": service.renewal.ceiling.problem,
             "uptime_s": round((time.monotonic_ns() - service.began_ns) / 1e9, 1),
         },
     }

@@ -104,7 +104,7 @@ async def _wait(service: Service, ends: Ends) -> str:
         Why another daemon shall take the place of this one; "" if none shall.
     """
     while (reason := await ends.get()) and not service.is_idle():
-        service.renewal = ""  # something was asked for in the last moment
+        service.renewal.put_off()
     return reason
 
 

@@ -5,22 +5,21 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from utterd.audio import messages as audio
 from utterd.audio.ring import Ring
 from utterd.daemon import events, instructions, shortcomings
 from utterd.daemon.breaker import State as BreakerState
 from utterd.daemon.config import Config
+from utterd.daemon.device_news import DeviceNews
 from utterd.daemon.ducking import Ducking
 from utterd.daemon.durable import Durable
-from utterd.daemon.handover import Handover, leave, take
-from utterd.daemon.journal import JournalError
-from utterd.daemon.memory import Ceiling, rss_bytes
 from utterd.daemon.metrics import Metrics
 from utterd.daemon.player import Player
 from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.publisher import Publisher
+from utterd.daemon.renewal import Renewal
+from utterd.daemon.restoring import restore
 from utterd.daemon.scheduler import Scheduler
 from utterd.daemon.supervisor import State as ChildState
 from utterd.daemon.synthesis import Desk
@@ -35,11 +34,6 @@ log = logging.getLogger("service")
 
 CHECK_S = 1.0
 """How often the children's signs of life are looked at."""
-REMIND_NS = 600_000_000_000
-"""What is still as it was is logged again after so long."""
-IDLE_CHECKS = 5
-"""So many in a row found nothing to do before the daemon itself is started anew: it is deaf until
-its voice is loaded again."""
 
 
 class Service:
@@ -90,20 +84,13 @@ class Service:
         self.troubles = Troubles(self.emit)
         self.no_default = ""
         """Why there is no default voice: none is installed, or not the configured one."""
-        self._device_was_lost = False
-        self._device_told = "", 0
-        """Why the device is lost, as last logged, and when: the player tries again and again."""
+        self._device = DeviceNews(self.emit)
         self._player_restarts = 0
         """Of the player when it last opened the device."""
         self._player_renewals = 0
-        self._idle_checks = 0
-        """How many checks in a row found nothing to do."""
-        self.ceiling = Ceiling("daemon_rss_mb", config.limits.daemon_rss_mb)
-        self.renewal = ""
-        """Why another daemon should take the place of this one."""
-        self.renewals = 0
-        self.renewed_because = ""
-        """Why the one before ended, where it ended for that."""
+        self.renewal = Renewal(
+            config.data_dir / "handover", config.limits.daemon_rss_mb, self.began_ns
+        )
         self._speaking = False
         self._tickets: dict[int, Callable[[instructions.Silent], None]] = {}
         self._warm_waiters: dict[str, list[Callable[[str], None]]] = {}
@@ -116,7 +103,8 @@ class Service:
         self._take_over()
         self.workers.start()
         self.player.start()
-        self._restore()
+        restore(self.durable, self.voices, self.scheduler)
+        self.carry_out()
         self._load_default()
         self._check()
 
@@ -152,19 +140,14 @@ class Service:
 
     def ready(self) -> None:
         """The voice is warm; who subscribed to an earlier daemon is back by now."""
-        if self.renewed_because:
+        if self.renewal.because:
             self.emit(events.Recovered(what="daemon", message="it is ready again"))
 
     def hand_over(self) -> None:
         """Write down for the next daemon what clients rely on; the journal has the texts."""
-        handover = Handover.of(
-            self.scheduler.line.records,
-            reason=self.renewal,
-            renewals=self.renewals + 1,
-            gain=self.ring.gain,
-            voice=self.voices.preferred,
+        self.renewal.hand_over(
+            self.scheduler.line.records, gain=self.ring.gain, voice=self.voices.preferred
         )
-        leave(self._handover_file, handover)
 
     # ---- what commands need ----
 
@@ -305,94 +288,30 @@ class Service:
     def device_changed(self, opened: audio.Opened | None, lost: audio.DeviceLost | None) -> None:
         """The device was opened or lost."""
         if opened is not None:
-            level = logging.DEBUG if self.player.woken else logging.INFO
-            log.log(
-                level,
-                "device open",
-                extra={
-                    "device": opened.device,
-                    "rate": opened.rate,
-                    "latency_ms": round(opened.latency_ms, 1),
-                    "realtime": opened.realtime,
-                },
-            )
-            restarts = self.player.child.restarts
-            if restarts != self._player_restarts and not self.ring.used:
-                self.scheduler.sounding.ring_played(time.monotonic_ns())
-                self.carry_out()
-            self._player_restarts = restarts
-            if self.player.child.renewals != self._player_renewals:
-                self._player_renewals = self.player.child.renewals
-                self.troubles.recover("player", "it is ready again")
-            if self._device_was_lost:
-                self.emit(
-                    events.DeviceBack(
-                        device=opened.device, rate=opened.rate, latency_ms=opened.latency_ms
-                    )
-                )
-            self._device_was_lost, self._device_told = False, ("", 0)
+            self._player_plays()
+            self._device.opened(opened, woken=self.player.woken)
         elif lost is not None and not self.closing:
-            now_ns = time.monotonic_ns()
-            before, told_ns = self._device_told
-            if lost.message != before or now_ns - told_ns > REMIND_NS:
-                log.warning("device lost", extra={"device": lost.device, "reason": lost.message})
-                self._device_told = lost.message, now_ns
-            self._device_was_lost = True
             self.scheduler.sounding.device_lost(time.monotonic_ns())
-            self.emit(
-                events.DeviceLost(
-                    device=lost.device,
-                    reason=lost.reason,
-                    message=lost.message,
-                    retry_ms=lost.retry_ms,
-                )
-            )
+            self._device.lost(lost)
 
     # ---- inside ----
 
-    @property
-    def _handover_file(self) -> Path:
-        return self.config.data_dir / "handover"
-
     def _take_over(self) -> None:
-        handover = take(self._handover_file)
-        if handover is None:
-            return
-        log.info("taken over", extra={"reason": handover.reason, "renewals": handover.renewals})
-        self.renewals, self.renewed_because = handover.renewals, handover.reason
-        self.ring.gain = handover.gain
-        self.voices.prefer(handover.voice)
-        handover.recall(self.scheduler.line.records)
+        if (handover := self.renewal.take_over()) is not None:
+            self.ring.gain = handover.gain
+            self.voices.prefer(handover.voice)
+            handover.recall(self.scheduler.line.records)
 
-    def _check_own_memory(self) -> None:
-        reason = self.ceiling.look("daemon", self.began_ns, rss_bytes())
-        if reason and self._idle_checks >= IDLE_CHECKS and not self.renewal:
-            self.renewal = reason
-            self.renewing("daemon", reason)
-            self._renew(reason)
-
-    def _restore(self) -> None:
-        """Take up what an earlier daemon accepted as durable and did not speak to its end."""
-        try:
-            entries = self.durable.left()
-        except JournalError as error:
-            log.error("durable utterances are lost", extra={"reason": str(error)})
-            return
-        for entry in entries:
-            now_ns, left_ns = time.monotonic_ns(), entry.expires_unix_ns - time.time_ns()
-            event: events.Terminal | None = None
-            try:
-                voice = self.voices.choose(entry.command)
-            except ProtocolError as error:
-                event = events.Failed(code=error.code, message=error.message, recoverable=False)
-            if entry.expires_unix_ns and left_ns <= 0:
-                event = events.Dropped(reason="expired")
-            if event is not None:
-                self.scheduler.over(entry.client, entry.id, event)
-            else:
-                expires_ns = now_ns + left_ns if entry.expires_unix_ns else 0
-                self.scheduler.restore(entry, voice, expires_ns, now_ns)
-        self.carry_out()
+    def _player_plays(self) -> None:
+        """It has opened its device; perhaps it is another one than before."""
+        child = self.player.child
+        if child.restarts != self._player_restarts and not self.ring.used:
+            self.scheduler.sounding.ring_played(time.monotonic_ns())
+            self.carry_out()
+        self._player_restarts = child.restarts
+        if child.renewals != self._player_renewals:
+            self._player_renewals = child.renewals
+            self.troubles.recover("player", "it is ready again")
 
     def _serve_desk(self) -> None:
         """Give workers their next jobs of samples; speech goes first."""
@@ -468,8 +387,9 @@ class Service:
         now_ns = time.monotonic_ns()
         # A daemon that was stopped itself has not read yet what its children said meanwhile.
         if now_ns - self._checked_ns < 2 * CHECK_S * 1e9:
-            self._idle_checks = self._idle_checks + 1 if self.is_idle() else 0
             self.player.check(idle=self.scheduler.is_silent)
             self.workers.check(self.needs)
-            self._check_own_memory()
+            if self.renewal.is_due(idle=self.is_idle()):
+                self.renewing("daemon", self.renewal.reason)
+                self._renew(self.renewal.reason)
         self._checked_ns = now_ns

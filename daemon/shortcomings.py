@@ -73,7 +73,7 @@ def _machine(service: "Service") -> Found:
 
 
 def _memory(service: "Service") -> Found:
-    ceilings = [("daemon", service.ceiling), ("player", service.player.ceiling)]
+    ceilings = [("daemon", service.renewal.ceiling), ("player", service.player.ceiling)]
     ceilings += [(f"worker {n}", w.ceiling) for n, w in service.workers.by_voice.items()]
     for process, ceiling in ceilings:
         if ceiling.problem:
