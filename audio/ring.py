@@ -13,6 +13,7 @@ every one of them has one process that writes it:
     pause      daemon    1 while paused
     gain       daemon    linear factor on everything
     heartbeat  player    CLOCK_MONOTONIC of its last callback, in ns
+    begun      player    generation that it began last
 
 A record is a 64-byte header and up to 2048 float32 samples, padded to 64 bytes, never split at
 the end of the ring. `head` moves once a record is complete, so a writer that dies in the middle
@@ -36,12 +37,12 @@ RECORD_HEADER_BYTES = 64
 REVOKED_SLOTS = 256
 
 _MAGIC = 0x7574_7465_7264_5247
-_VERSION = 1
+_VERSION = 2
 RECORD_MAGIC = 0x7574_5244
 _MAGIC_AT, _VERSION_AT, _CAPACITY_AT = 0, 8, 16
 _WRITTEN_GENERATION_AT, _WRITTEN_POSITION_AT = 72, 80
 _HEAD_AT, _TAIL_AT, _PLAYED_AT = 64, 128, 136
-_FENCE_AT, _PAUSED_AT, _GAIN_AT, _HEARTBEAT_AT = 192, 256, 264, 320
+_FENCE_AT, _PAUSED_AT, _GAIN_AT, _HEARTBEAT_AT, _BEGUN_AT = 192, 256, 264, 320, 328
 _REVOKED_AT = 1024
 
 RECORD = struct.Struct("<IIIIQQQ")  # magic, flags, frames, rate, generation, position, bytes
@@ -148,18 +149,12 @@ class Ring:
         return load(memory, _WRITTEN_GENERATION_AT), load(memory, _WRITTEN_POSITION_AT)
 
     @property
-    def reading(self) -> int:
-        """Generation that the device takes next, or took last where the ring is empty."""
-        while True:
-            tail = self.tail
-            if tail == self.head:
-                return self.written[0]
-            at = HEADER_BYTES + tail % self.capacity
-            _, flags, _, _, generation, _, _ = RECORD.unpack_from(self.memory, at)
-            if flags & FILLER:  # what follows lies at the beginning
-                _, _, _, _, generation, _, _ = RECORD.unpack_from(self.memory, HEADER_BYTES)
-            if self.tail == tail:  # else the record may have been written over meanwhile
-                return int(generation)
+    def begun(self) -> int:
+        """Generation that the device began last; 0 before the first.
+
+        Looked at after `revoke`, it is certain: a revoked generation above it never sounds.
+        """
+        return load(self.memory, _BEGUN_AT)
 
     @property
     def paused(self) -> bool:

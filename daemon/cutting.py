@@ -2,7 +2,6 @@
 
 from utterd.daemon import events
 from utterd.daemon.cuts import Cut, Cuts
-from utterd.daemon.instructions import Revoke
 from utterd.daemon.line import Line
 from utterd.daemon.utterance import ON_ITS_WAY, State, Stimulus, Utterance
 
@@ -95,17 +94,12 @@ class Cutting:
 
     def _cut(self, cut: Cut, now_ns: int) -> None:
         """Silence a generation; what becomes of its utterance waits for the player's word."""
-        utterance = cut.utterance
-        self._line.out.append(Revoke(utterance.generation))
-        # The player's word that those before it are over may still be on its way to us.
-        is_at_device = self._line.reading() >= utterance.generation
-        behind_others = not self._line.sounds_next(utterance) and not is_at_device
-        self._line.way.leave(utterance)
+        generation = cut.utterance.generation
+        has_begun = self._line.revoke(generation) >= generation
+        self._line.way.leave(cut.utterance)
         self.cuts.begin(cut, now_ns)
-        # Its first samples may be in the ring before its worker's word of it comes.
-        made = utterance.in_ring or self._line.written()[0] == utterance.generation
-        if behind_others or not made:
-            self.settle(utterance.generation, 0, 0)
+        if not has_begun:  # and now it never will
+            self.settle(generation, 0, 0)
 
     def _comes_back(self, cut: Cut, samples: int, heard: int) -> None:
         """A displaced utterance may be dispatched again, from the clause it was in."""

@@ -23,13 +23,6 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Revoke:
-    """No further sample of this generation may sound."""
-
-    generation: int
-
-
-@dataclass(frozen=True, slots=True)
 class Need:
     """A worker for this voice is wanted."""
 
@@ -47,4 +40,4 @@ class Silent:
     """How many utterances that ended."""
 
 
-Instruction = Emit | Send | Revoke | Need | Silent
+Instruction = Emit | Send | Need | Silent

@@ -21,14 +21,13 @@ class Line:
     Args:
         out: gets the instructions.
         arriving: the texts that come in pieces.
-        written: looks up the generation and position up to which the ring holds samples.
-        reading: looks up the generation that the device takes next, or took last.
+        revoke: sees to it that no further sample of a generation sounds, and gives the generation
+            that the device began last: a higher one that is revoked has not sounded.
     """
 
     out: list[Instruction]
     arriving: Arriving
-    written: Callable[[], tuple[int, int]]
-    reading: Callable[[], int]
+    revoke: Callable[[int], int]
     way: Way = field(init=False)
     waiting: list[Utterance] = field(default_factory=list)
     """In the order in which they will speak."""

@@ -34,21 +34,20 @@ class Scheduler:
         stream_flush_ns: an open text that gets no token for so long is spoken as far as it has
             come.
         stream_end_ns: an open text that gets no token for so long is complete.
-        written: looks up the generation and position up to which the ring holds samples.
-        reading: looks up the generation that the device takes next, or took last.
+        revoke: sees to it that no further sample of a generation sounds, and gives the generation
+            that the device began last.
     """
 
-    def __init__(  # noqa: PLR0917 - each has a name and a default
+    def __init__(
         self,
         max_waiting: int = 100,
         max_characters: int = 20_000,
         stream_flush_ns: int = 300_000_000,
         stream_end_ns: int = 30_000_000_000,
-        written: Callable[[], tuple[int, int]] = lambda: (0, 0),
-        reading: Callable[[], int] = lambda: 0,
+        revoke: Callable[[int], int] = lambda _: 0,
     ) -> None:
         self.out: list[Instruction] = []
-        self.line = Line(self.out, Arriving(stream_flush_ns, stream_end_ns), written, reading)
+        self.line = Line(self.out, Arriving(stream_flush_ns, stream_end_ns), revoke)
         self._cutting = Cutting(self.line)
         self._admission = Admission(self.line, self._cutting, max_waiting, max_characters)
         self.sounding = Sounding(self.line, self._cutting)
@@ -272,7 +271,6 @@ class Scheduler:
         utterance = self.line.way.current(getattr(message, "generation", 0))
         match message:
             case engine.FirstAudio() if utterance:
-                utterance.in_ring = True
                 for stage in WORKER_STAGES:
                     utterance.stages.setdefault(stage, getattr(message, f"{stage}_ns"))
             case engine.Segment() if utterance:

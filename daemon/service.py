@@ -66,8 +66,7 @@ class Service:
             max_characters=config.limits.characters,
             stream_flush_ns=config.limits.stream_flush_ms * 1_000_000,
             stream_end_ns=int(config.limits.stream_end_s * 1e9),
-            written=lambda: self.ring.written,
-            reading=lambda: self.ring.reading,
+            revoke=self._revoke,
         )
         self.desk = Desk(config.limits.waiting)
         self.publisher = Publisher(send)
@@ -202,9 +201,6 @@ class Service:
                     for abandon in self.desk.make_way(instruction.voice):
                         self.workers.send(instruction.voice, abandon)
                     self.workers.send(instruction.voice, instruction.message)
-                case instructions.Revoke():
-                    self.ring.revoke(instruction.generation)
-                    os.eventfd_write(self.wake_fd, 1)
                 case instructions.Need():
                     self.workers.load(instruction.voice)
                 case instructions.Silent():
@@ -330,6 +326,11 @@ class Service:
         if abandoned:
             log.info("samples are not wanted any more", extra={"jobs": len(abandoned)})
             self.carry_out()
+
+    def _revoke(self, generation: int) -> int:
+        self.ring.revoke(generation)
+        os.eventfd_write(self.wake_fd, 1)
+        return self.ring.begun
 
     def _silent(self, silent: instructions.Silent) -> None:
         then = self._tickets.pop(silent.ticket, None)

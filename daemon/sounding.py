@@ -28,7 +28,6 @@ class Sounding:
             case audio.Started() if utterance:
                 self._sounds(utterance, message)
             case audio.Anchor() if utterance:
-                utterance.in_ring = True
                 utterance.anchor = (message.position, message.dac_ns)
             case audio.Underrun() if utterance:
                 self._runs_dry(utterance, message)

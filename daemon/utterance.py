@@ -146,8 +146,6 @@ class Utterance:
     """A sample position and when it reaches the DAC; None while it can't be told."""
     stands_at: int = 0
     """Where its sound stopped, while there is no anchor."""
-    in_ring: bool = False
-    """Samples of it may have reached the player."""
 
     retries: int = 0
     """Losses of its worker in a row that came no further than the one before."""
@@ -197,7 +195,6 @@ class Utterance:
         self.segments = []
         self.cues = []
         self.stand_still(0)
-        self.in_ring = False
         self._rewind(self.resume_at, position=0)
         self.written_to = 0
 

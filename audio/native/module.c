@@ -31,7 +31,7 @@ static PyObject *load(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "On:load", &object, &offset) ||
         word_at(object, offset, 0, &view, &word) == NULL)
         return NULL;
-    uint64_t value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    uint64_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
     PyBuffer_Release(&view);
     return PyLong_FromUnsignedLongLong(value);
 }
@@ -49,7 +49,7 @@ static PyObject *store(PyObject *self, PyObject *args) {
         return NULL;
     if (word_at(object, offset, 1, &view, &word) == NULL)
         return NULL;
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
     PyBuffer_Release(&view);
     Py_RETURN_NONE;
 }
@@ -63,10 +63,10 @@ static PyObject *lock_memory(PyObject *self, PyObject *ignored) {
 
 static PyMethodDef functions[] = {
     {"load", load, METH_VARARGS,
-     "load(buffer, offset, /)\n--\n\nRead the 64-bit word at a byte offset with acquire order."},
+     "load(buffer, offset, /)\n--\n\nRead the 64-bit word at a byte offset, sequentially consistent."},
     {"store", store, METH_VARARGS,
-     "store(buffer, offset, value, /)\n--\n\nWrite the 64-bit word at a byte offset with release "
-     "order."},
+     "store(buffer, offset, value, /)\n--\n\nWrite the 64-bit word at a byte offset, "
+     "sequentially consistent."},
     {"lock_memory", lock_memory, METH_NOARGS,
      "lock_memory()\n--\n\nKeep this process's memory from being paged out; tell whether it is."},
     {NULL, NULL, 0, NULL},

@@ -209,6 +209,14 @@ static void end_generation(struct core *core, uint64_t samples, uint64_t now_ns)
     core->state = IDLE;
 }
 
+/* Tells that a generation begins, unless it was revoked: either the daemon sees here that it has
+ * begun, or we see there that it must not. Both write first and look afterwards. */
+static int may_begin(struct core *core, const struct block *block) {
+    ring_store(core->ring, RING_BEGUN, block->generation);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return !ring_dropped(core->ring, block->generation);
+}
+
 static void begin_generation(struct core *core, const struct block *block, uint64_t now_ns) {
     core->generation = block->generation;
     core->started = 0;
@@ -305,7 +313,7 @@ static void step_idle(struct core *core, struct output *out) {
     struct block *block = block_at(core, core->cursor);
     if (block == NULL)
         put_silence(core, out, out->frames - out->done);
-    else
+    else if (may_begin(core, block)) /* else it is left out at the next step */
         begin_generation(core, block, now_ns);
 }
 

@@ -410,6 +410,34 @@ def test_writing_and_cancelling_at_random_from_outside(start: Start, tmp_path: P
     assert steepest(read_wav(path)) < 1.15 * steepest(tone(RATE))
 
 
+def test_what_had_not_begun_when_it_was_revoked_never_sounds(start: Start) -> None:
+    """The next in line is revoked at whatever moment, and looked up afterwards."""
+    running = start(sink="null", speed=50.0)
+    running.wait(Opened)
+    generations = 1000
+
+    def write() -> None:
+        for generation in range(1, generations + 1):
+            running.writer.write(generation, 0, tone(480), RATE, last=True)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    begun_after: dict[int, int] = {}
+    while thread.is_alive():
+        generation = running.ring.begun + 1
+        if generation not in begun_after:
+            running.ring.revoke(generation)
+            begun_after[generation] = running.ring.begun
+        running.listen(0.0005)
+    thread.join()
+    running.wait(Ended | Dropped, lambda m: m.generation == generations)
+    sounded = {m.generation for m in running.messages if isinstance(m, Anchor | Started | Ended)}
+    sounded |= {m.generation for m in running.messages if isinstance(m, Dropped) and m.samples}
+    certain = {generation for generation, begun in begun_after.items() if begun < generation}
+    assert len(certain) > 50
+    assert not certain & sounded
+
+
 def test_every_message_survives_the_way() -> None:
     for message in (
         Opened("spk", 48_000, 2, 480, 10.0, True, False, 1),

@@ -122,6 +122,19 @@ def test_revoking_what_waits_leaves_its_neighbours(rig: Rig) -> None:
     assert [(e.generation, e.samples) for e in dropped] == [(2, 0)]
 
 
+def test_what_has_begun_is_told_in_the_ring(rig: Rig) -> None:
+    for generation in (1, 2, 3):
+        rig.writer.write(generation, 0, tone(1000), RATE, last=True)
+    assert rig.ring.begun == 0
+    rig.play(PERIOD)
+    assert rig.ring.begun == 1
+    rig.ring.revoke(2)
+    rig.play(1000)
+    assert rig.ring.begun == 3, "what was revoked before it began never does"
+    rig.lose()
+    assert rig.ring.begun == 3
+
+
 def test_what_was_cancelled_before_it_came_is_left_out(rig: Rig) -> None:
     rig.writer.write(1, 0, tone(9000), RATE)
     rig.ring.fence = 2

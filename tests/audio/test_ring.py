@@ -174,26 +174,6 @@ def test_nonsense_is_not_written(ring: Ring, wake: int, arguments: tuple) -> Non
     assert ring.used == 0
 
 
-def test_what_the_device_takes_next_is_told_also_where_the_ring_wraps(wake: int) -> None:
-    ring = Ring.create(1 << 16)
-    try:
-        writer, reader = Writer(ring, wake), Reader(ring)
-        assert ring.reading == 0
-        for generation in range(1, 200):
-            writer.write(generation, 0, ramp(0, 1000 + generation), 24000)
-            if generation > 1:
-                assert ring.reading == generation - 1, "the one before is there still"
-                end = reader.read().end
-                ring.advance(end, end)
-            assert ring.reading == generation
-        end = reader.read().end
-        ring.advance(end, end)
-        assert ring.used == 0
-        assert ring.reading == 199, "taken last"
-    finally:
-        ring.close()
-
-
 @pytest.mark.parametrize("word", [0, 8, 32])
 def test_a_damaged_record_is_left_out_with_an_error(ring: Ring, wake: int, word: int) -> None:
     writer, reader = Writer(ring, wake), Reader(ring)

@@ -57,8 +57,8 @@ class RealRing:
         return self.ring.written
 
     @property
-    def reading(self) -> int:
-        return self.ring.reading
+    def begun(self) -> int:
+        return self.ring.begun
 
     @property
     def fence(self) -> int:
@@ -159,8 +159,8 @@ class RealStage(Stage):
     @classmethod
     def set_up(cls, *voices: str, **limits: int) -> Self:
         ring = RealRing()
-        scheduler = Scheduler(written=lambda: ring.written, reading=lambda: ring.reading, **limits)
-        stage = cls(scheduler, ring)
+        stage = cls(Scheduler(**limits), ring)
+        stage.scheduler.line.revoke = stage.revoke
         stage.player = RealPlayer(ring, stage.heard)
         for voice in voices:
             stage.ready(voice)

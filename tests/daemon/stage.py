@@ -47,10 +47,7 @@ class SimRing:
         self.slots = [0] * 256
         self.fence = 1
         self.written = (0, 0)
-
-    @property
-    def reading(self) -> int:
-        return self.records[0].generation if self.records else self.written[0]
+        self.begun = 0
 
     @property
     def used(self) -> int:
@@ -270,6 +267,7 @@ class SimPlayer:
             return self._sample(dac_ns)
         if not self._generation:
             self._generation, self._position = record.generation, record.position
+            self.ring.begun = record.generation
             self._started, self._anchor_due, self._starved = False, True, False
         if self._starved:
             self._starved = False
@@ -342,15 +340,19 @@ class Stage:
     def set_up(cls, *voices: str, **limits: int) -> "Stage":
         """With these voices ready, and a player."""
         ring = SimRing()
-        stage = cls(
-            Scheduler(written=lambda: ring.written, reading=lambda: ring.reading, **limits), ring
-        )
+        stage = cls(Scheduler(**limits), ring)
+        stage.scheduler.line.revoke = stage.revoke
         stage.player = SimPlayer(stage.ring, stage.heard)
         for voice in voices:
             stage.ready(voice)
         return stage
 
     # ---- what the daemon does with instructions ----
+
+    def revoke(self, generation: int) -> int:
+        self.ring.revoke(generation)
+        self.revoked.add(generation)
+        return self.ring.begun
 
     def carry_out(self) -> None:
         for instruction in self.scheduler.drain():
@@ -359,9 +361,6 @@ class Stage:
                     self.told.append(instruction.event)
                 case instructions.Send():
                     self._send(instruction.voice, instruction.message)
-                case instructions.Revoke():
-                    self.ring.revoke(instruction.generation)
-                    self.revoked.add(instruction.generation)
                 case instructions.Need():
                     self.voice(instruction.voice).wanted = True
                 case instructions.Silent():
