@@ -414,27 +414,30 @@ def test_what_had_not_begun_when_it_was_revoked_never_sounds(start: Start) -> No
     """The next in line is revoked at whatever moment, and looked up afterwards."""
     running = start(sink="null", speed=50.0)
     running.wait(Opened)
-    generations = 1000
+    enough = threading.Event()
+    generations: list[int] = []
 
     def write() -> None:
-        for generation in range(1, generations + 1):
-            running.writer.write(generation, 0, tone(480), RATE, last=True)
+        while not enough.is_set():
+            generations.append(len(generations) + 1)
+            running.writer.write(generations[-1], 0, tone(480), RATE, last=True)
 
     thread = threading.Thread(target=write)
     thread.start()
-    begun_after: dict[int, int] = {}
-    while thread.is_alive():
+    certain: set[int] = set()
+    until = time.monotonic() + PATIENCE
+    while len(certain) < 100 and time.monotonic() < until:
         generation = running.ring.begun + 1
-        if generation not in begun_after:
-            running.ring.revoke(generation)
-            begun_after[generation] = running.ring.begun
+        running.ring.revoke(generation)
+        if running.ring.begun < generation:
+            certain.add(generation)
         running.listen(0.0005)
+    enough.set()
     thread.join()
-    running.wait(Ended | Dropped, lambda m: m.generation == generations)
+    running.wait(Ended | Dropped, lambda m: m.generation == generations[-1])
     sounded = {m.generation for m in running.messages if isinstance(m, Anchor | Started | Ended)}
     sounded |= {m.generation for m in running.messages if isinstance(m, Dropped) and m.samples}
-    certain = {generation for generation, begun in begun_after.items() if begun < generation}
-    assert len(certain) > 50
+    assert len(certain) == 100
     assert not certain & sounded
 
 
