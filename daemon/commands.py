@@ -25,6 +25,8 @@ from utterd.engine.cache.disk import clear
 log = logging.getLogger("commands")
 
 OWN_SOUNDS = Path(__file__).parent / "sounds"
+RELEASE = importlib.metadata.version("utterd")
+"""Of the code that runs; what is installed may have changed since."""
 
 Reply = dict[str, Any]
 
@@ -225,7 +227,7 @@ class Commands:
         return {
             "ok": True,
             "name": "utterd",
-            "release": importlib.metadata.version("utterd"),
+            "release": RELEASE,
             "protocol": protocol.VERSION,
             "python": sys.version.split()[0],
             "control": config.control,

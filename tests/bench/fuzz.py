@@ -74,9 +74,7 @@ def main() -> None:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait()
     print(json.dumps(result) if options.json else "\n".join(f"{k}: {v}" for k, v in result.items()))
-    is_well = (
-        result["alive"] and result["speaks_afterwards"] and "internal" not in result["answers"]
-    )
+    is_well = result["alive"] and result["speaks_afterwards"] and not result["faults"]
     sys.exit(0 if is_well else 1)
 
 
@@ -93,6 +91,7 @@ def fuzz(config: Config, messages: int, seed: int) -> dict[str, Any]:
         socket.connect(config.control)
     unanswered = dict.fromkeys(sockets, 0)
     codes: dict[str, int] = {}
+    faults: set[str] = set()
     sent = answered = 0
     begin = time.monotonic()
     before = rss(config)
@@ -110,7 +109,7 @@ def fuzz(config: Config, messages: int, seed: int) -> dict[str, Any]:
             raise TimeoutError(f"{sent - answered} messages have no answer")
         for socket, _ in ready:
             while socket.poll(0):
-                count(socket.recv_multipart()[0], codes)
+                count(socket.recv_multipart()[0], codes, faults)
                 unanswered[socket] -= 1
                 answered += 1
         print(f"\r{answered} of {messages}", end="", file=sys.stderr)
@@ -120,17 +119,20 @@ def fuzz(config: Config, messages: int, seed: int) -> dict[str, Any]:
         "messages": answered,
         "seconds": round(time.monotonic() - begin, 1),
         "answers": dict(sorted(codes.items())),
+        "faults": sorted(faults),
         "daemon_rss_growth_mb": round((rss(config) - before) / 1e6, 1),
         "load": os.getloadavg()[0],
         "speaks_afterwards": speaks(config),
     }
 
 
-def count(frame: bytes, codes: dict[str, int]) -> None:
-    """Count an answer by its code; anything but a proper reply raises."""
+def count(frame: bytes, codes: dict[str, int], faults: set[str]) -> None:
+    """Count an answer by its code, and keep what faults say; anything but a reply raises."""
     reply = json.loads(frame) if frame[:1] == b"{" else msgspec.msgpack.decode(frame)
     code = "ok" if reply["ok"] else reply["error"]["code"]
     codes[code] = codes.get(code, 0) + 1
+    if code == "internal":
+        faults.add(reply["error"]["message"])
 
 
 def rss(config: Config) -> int:
