@@ -20,7 +20,7 @@ from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.server import Peer
 from utterd.daemon.service import Service
 from utterd.daemon.synthesis import Job
-from utterd.engine.cache.disk import clear
+from utterd.engine.cache.database import clear
 
 log = logging.getLogger("commands")
 

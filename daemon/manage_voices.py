@@ -12,7 +12,7 @@ from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config
 from utterd.daemon.measure_voices import MeasureError, measure, table
 from utterd.daemon.voices import Voices
-from utterd.engine.cache import disk
+from utterd.engine.cache.database import clear
 from utterd.engine.voices import install
 from utterd.engine.voices.package import VoiceError
 
@@ -62,7 +62,7 @@ def remove(options: argparse.Namespace, config: Config) -> int:
     """Delete a voice."""
     try:
         install.remove(options.name, config.data_dir)
-        disk.clear(config.cache_dir, options.name)
+        clear(config.cache_dir, options.name)
     except (VoiceError, OSError) as error:
         print(f"utterd: {error}", file=sys.stderr)
         return 1
@@ -96,12 +96,12 @@ def benchmark(options: argparse.Namespace, config: Config) -> int:
 def forget(options: argparse.Namespace, config: Config) -> int:
     """Delete what was said from the cache: a daemon's, where one runs, and what is on disk."""
     try:
-        with Client(config) as client:
+        with Client(config, starting_s=0.0) as client:
             client.call("forget")
     except DaemonError as error:
         if error.code != "unavailable":
             raise
-    deleted = disk.clear(config.cache_dir)
+    deleted = clear(config.cache_dir)
     if options.json:
         print(json.dumps({"deleted": deleted}))
     return 0

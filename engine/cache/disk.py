@@ -5,49 +5,30 @@ stands between a text and its sound. Nothing here is worth failing for: a disk t
 folder that can't be written, a damaged file cost the cache, are told once, and speech goes on.
 
 Samples are float32 as they were made: what is read is what was written, and nothing is decoded.
-Every entry has a checksum. The folder is for its owner alone (0700, files 0600), deleted entries
-are overwritten, and the keys are hashes under a secret that lies beside them.
+Every entry has a checksum.
 """
 
 import contextlib
 import logging
-import os
 import queue
-import secrets
 import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from utterd.engine.cache.stored import SECRET_BYTES, Stored
+from utterd.engine.cache.database import BUSY_SECONDS, FILE, Database, current
+from utterd.engine.cache.stored import Stored
 from utterd.engine.voices.contract import Timing
 
 log = logging.getLogger("cache")
 
-DATABASE = "speech.sqlite"
-SECRET = "key"  # noqa: S105 - the name of a file
-
 _WAITING = 32
 """Writes that may wait; more are left out."""
-_BUSY_SECONDS = 2.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS segment (
-    key BLOB PRIMARY KEY,
-    voice TEXT NOT NULL,
-    identity BLOB NOT NULL,
-    used REAL NOT NULL,
-    bytes INTEGER NOT NULL,
-    checksum INTEGER NOT NULL,
-    timing BLOB NOT NULL,
-    samples BLOB NOT NULL
-) STRICT
-"""
 
 
 class Disk:
@@ -75,7 +56,7 @@ class Disk:
         self._identity = identity
         self._limit_bytes = limit_bytes
         self._ttl_s = ttl_s
-        self._reading: _Database | None = None
+        self._reading: Database | None = None
         self._queue: queue.Queue[_Write | None] = queue.Queue(_WAITING)
         self._queue.put(self._begin)
         self._thread = threading.Thread(target=self._write, name="keep", daemon=True)
@@ -84,7 +65,7 @@ class Disk:
     def get(self, key: bytes) -> Stored | None:
         """An entry that is there, whole, and young enough."""
         try:
-            self._reading = _current(self._reading, self._folder, wait_s=0.0)
+            self._reading = current(self._reading, self._folder, wait_s=0.0)
             row = self._reading.connection.execute(
                 "SELECT checksum, timing, samples FROM segment WHERE key = ? AND used > ?",
                 (key, time.time() - self._ttl_s),
@@ -158,10 +139,10 @@ class Disk:
     # ---- the writing thread ----
 
     def _write(self) -> None:
-        database: _Database | None = None
+        database: Database | None = None
         while (write := self._queue.get()) is not None:
             try:
-                database = _current(database, self._folder, wait_s=_BUSY_SECONDS)
+                database = current(database, self._folder, wait_s=BUSY_SECONDS)
                 with database.connection:
                     write(database.connection)
                 self.problem = ""
@@ -185,7 +166,7 @@ class Disk:
             problem = f"the cache in {self._folder} is damaged ({error}): begun anew"
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
-                    (self._folder / f"{DATABASE}{suffix}").unlink()
+                    (self._folder / f"{FILE}{suffix}").unlink()
         if self.problem != problem:
             log.warning("%s", problem)
         self.problem = problem
@@ -212,128 +193,6 @@ class Disk:
 
 _Write = Callable[[sqlite3.Connection], object]
 """What the writing thread does, within a transaction."""
-
-
-def secret(folder: Path) -> bytes:
-    """The secret of a cache, made where there is none.
-
-    Raises:
-        OSError: it can be neither read nor made.
-    """
-    _make(folder)
-    path = folder / SECRET
-    for _ in range(2):
-        with contextlib.suppress(FileNotFoundError):
-            found = path.read_bytes()
-            if len(found) == SECRET_BYTES:
-                return found
-            path.unlink()  # cut short: whatever was kept under it is lost
-        mine = folder / f".{SECRET}.{os.getpid()}"
-        mine.unlink(missing_ok=True)
-        descriptor = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(SECRET_BYTES))
-        with contextlib.suppress(FileExistsError):  # another worker was faster: its secret holds
-            os.link(mine, path)
-        mine.unlink()
-    return path.read_bytes()
-
-
-def describe(folder: Path) -> dict[str, tuple[int, int]]:
-    """Entries and bytes of each voice; none where there is no cache.
-
-    Raises:
-        OSError: it is there and can't be read.
-    """
-    if not (folder / DATABASE).exists():
-        return {}
-    with _opened(folder) as connection:
-        rows = connection.execute(
-            "SELECT voice, count(*), sum(bytes) FROM segment GROUP BY voice ORDER BY voice"
-        )
-        return {voice: (count, size) for voice, count, size in rows}
-
-
-def clear(folder: Path, voice: str = "") -> int:
-    """Delete the entries of a voice, or all of them, and overwrite what they were.
-
-    Returns:
-        How many there were.
-
-    Raises:
-        OSError: they can't be deleted.
-    """
-    if not (folder / DATABASE).exists():
-        return 0
-    with _opened(folder) as connection:
-        with connection:
-            deleted = connection.execute(
-                "DELETE FROM segment WHERE ? IN ('', voice)", (voice,)
-            ).rowcount
-        with contextlib.suppress(sqlite3.OperationalError):  # a worker reads: the room is used anew
-            connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return int(deleted)
-
-
-@contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with contextlib.closing(_connect(folder, _BUSY_SECONDS)) as connection:
-            yield connection
-    except sqlite3.Error as error:
-        raise OSError(f"the cache in {folder} can't be used ({error}): delete the folder") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Database:
-    connection: sqlite3.Connection
-    file: tuple[int, int]
-    """Device and inode: another worker may have put a new one in its place."""
-
-
-def _current(database: _Database | None, folder: Path, *, wait_s: float) -> _Database:
-    """The open database if it still is the one on disk, else that one."""
-    path = folder / DATABASE
-    if database is not None:
-        try:
-            if _file(path) == database.file:
-                return database
-        except FileNotFoundError:
-            pass
-        database.connection.close()
-    connection = _connect(folder, wait_s)
-    return _Database(connection, _file(path))
-
-
-def _file(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino
-
-
-def _connect(folder: Path, wait_s: float) -> sqlite3.Connection:
-    _make(folder)
-    path = folder / DATABASE
-    # SQLite gives its other files the permissions of this one.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = sqlite3.connect(path, timeout=wait_s)
-    try:
-        connection.execute("PRAGMA journal_mode=WAL")
-        # A loss of power may cost the last entries, never the rest.
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("PRAGMA secure_delete=ON")
-        connection.execute("PRAGMA journal_size_limit=4194304")
-        connection.execute(_SCHEMA)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _make(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_mode & 0o077:
-        folder.chmod(0o700)
 
 
 def _pack(stored: Stored) -> tuple[bytes, bytes]:

@@ -17,6 +17,8 @@ from utterd.engine.voices.contract import Controls
 from utterd.engine.voices.package import MANIFEST
 
 KEY_BYTES = 16
+SECRET_BYTES = 32
+"""Of what keys are hashed under."""
 
 _CODE = ("voices", "runtimes")
 """Folders of this room that samples depend on. The front end is not among them: all that it may

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from utterd.engine.cache import keys
 from utterd.engine.cache.store import Cache
-from utterd.engine.cache.stored import SECRET_BYTES
 from utterd.engine.messages import Configure
 from utterd.engine.voices.contract import Voice
 
@@ -21,21 +20,23 @@ def open_cache(configure: Configure, voice: Voice, threads: int) -> Cache | None
     if not configure.cache_memory_bytes and not configure.cache_disk_bytes:
         return None
     identity = keys.identity(Path(configure.voice_dir), configure.speaker, voice.runtime, threads)
-    secret, kept, problem = secrets.token_bytes(SECRET_BYTES), None, ""
+    key, kept, problem = secrets.token_bytes(keys.SECRET_BYTES), None, ""
     if configure.cache_disk_bytes:
-        from utterd.engine.cache import disk  # noqa: PLC0415 - SQLite is 2 MB that few need
+        # SQLite is 2 MB that few need.
+        from utterd.engine.cache.disk import Disk  # noqa: PLC0415
+        from utterd.engine.cache.secret import secret  # noqa: PLC0415
 
         folder = Path(configure.cache_dir)
         try:
-            secret = disk.secret(folder)
+            key = secret(folder)
         except OSError as error:
             problem = f"nothing is cached on disk: {folder}: {error.strerror}"
             log.warning("%s", problem)
         else:
             limit, ttl_s = configure.cache_disk_bytes, configure.cache_ttl_s
-            kept = disk.Disk(folder, voice.name, identity, limit, ttl_s)
+            kept = Disk(folder, voice.name, identity, limit, ttl_s)
     return Cache(
-        keys.Keys(secret, identity),
+        keys.Keys(key, identity),
         configure.cache_memory_bytes,
         configure.cache_ttl_s,
         kept,

@@ -7,9 +7,6 @@ from numpy.typing import NDArray
 
 from utterd.engine.voices.contract import Timing
 
-SECRET_BYTES = 32
-"""Of what keys are hashed under."""
-
 
 @dataclass(frozen=True, slots=True)
 class Stored:

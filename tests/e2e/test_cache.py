@@ -4,7 +4,7 @@ import pytest
 
 from tests.daemon_process import DaemonProcess, listening
 from tests.e2e.command import PATIENCE_S
-from utterd.engine.cache.disk import describe
+from tests.engine.cache.contents import contents
 
 TEXT = "The same again."
 
@@ -46,8 +46,8 @@ def test_it_is_said_counted_kept_and_forgotten(daemon, tmp_path):
         assert len(words[0]) == 3
         assert words[0] == words[1] == words[2]
         daemon.wait_until(lambda: cache(client).get("hits") == 2, PATIENCE_S, "two hits")
-        daemon.wait_until(lambda: describe(folder) != {}, PATIENCE_S, "an entry on disk")
+        daemon.wait_until(lambda: contents(folder) != {}, PATIENCE_S, "an entry on disk")
         assert client.call("forget")["ok"]
         daemon.wait_until(lambda: cache(client)["entries"] == 0, PATIENCE_S, "an empty cache")
-        assert describe(folder) == {}
+        assert contents(folder) == {}
         assert client.call("health")["problems"] == []

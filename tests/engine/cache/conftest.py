@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.engine.training.conftest import networks, package
-from utterd.engine.cache.disk import Disk, secret
+from utterd.engine.cache.disk import Disk
 from utterd.engine.cache.keys import Keys, identity
+from utterd.engine.cache.secret import secret
 from utterd.engine.cache.store import Cache
 from utterd.engine.runtimes.onnx_cpu import OnnxCpu
 from utterd.engine.voices.contract import Voice

@@ -9,8 +9,12 @@ import time
 import numpy as np
 import pytest
 
+from tests.engine.cache.contents import contents
 from utterd.engine.cache import disk as disk_module
-from utterd.engine.cache.disk import DATABASE, SECRET, clear, describe, secret
+from utterd.engine.cache.database import FILE as DATABASE
+from utterd.engine.cache.database import clear
+from utterd.engine.cache.secret import FILE as SECRET
+from utterd.engine.cache.secret import secret
 from utterd.engine.cache.stored import Stored
 from utterd.engine.voices.contract import Timing
 
@@ -254,7 +258,7 @@ def test_the_secret_stays_and_one_that_was_cut_is_made_anew(tmp_path):
 
 def test_clearing_overwrites(disk, tmp_path):
     folder = tmp_path / "cache"
-    assert describe(folder) == {}
+    assert contents(folder) == {}
     assert clear(folder) == 0
     disk("a").put(key(1), stored(1))
     disk("b").put(key(2), stored(2))
@@ -263,13 +267,13 @@ def test_clearing_overwrites(disk, tmp_path):
     for opened in (one, disk("b")):
         opened.flush()
     deadline = time.monotonic() + 20
-    while len(describe(folder)) < 2:
+    while len(contents(folder)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert describe(folder) == {"a": (1, 8000), "b": (1, 8000)}
+    assert contents(folder) == {"a": (1, 8000), "b": (1, 8000)}
     assert any(needle in p.read_bytes() for p in folder.iterdir())
     assert clear(folder, "a") == 1
-    assert describe(folder) == {"b": (1, 8000)}
+    assert contents(folder) == {"b": (1, 8000)}
     assert clear(folder) == 1
     assert not any(needle in p.read_bytes() for p in folder.iterdir())
     assert disk("b").get(key(2)) is None
@@ -281,7 +285,7 @@ def test_a_clearing_worker_catches_what_waits(disk, tmp_path):
         one.put(key(number), stored(number))
     one.clear()
     one.flush()
-    assert describe(tmp_path / "cache") == {}
+    assert contents(tmp_path / "cache") == {}
     assert one.bytes == 0
 
 

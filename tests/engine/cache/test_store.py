@@ -2,8 +2,9 @@
 
 import time
 
+from tests.engine.cache.contents import contents
 from tests.engine.cache.test_disk import key, same, stored
-from utterd.engine.cache.disk import describe
+from utterd.engine.cache import store
 
 ENTRY = 2000 * 4 + 1024
 
@@ -36,11 +37,14 @@ def test_one_long_segment_does_not_drive_out_the_rest(cache):
     assert same(one.get(key(1)), stored(1))
 
 
-def test_what_is_too_old_is_forgotten(cache):
-    one = cache(ttl_s=0.1)
+def test_what_is_too_old_is_forgotten(cache, monkeypatch):
+    now_s = time.monotonic()
+    monkeypatch.setattr(store.time, "monotonic", lambda: now_s)
+    one = cache(ttl_s=60.0)
     one.put(key(1), stored(1))
+    now_s += 59.0
     assert one.get(key(1)) is not None
-    time.sleep(0.2)
+    now_s += 61.0
     assert one.get(key(1)) is None
     assert one.counts().bytes == 0
 
@@ -50,11 +54,11 @@ def test_said_once_is_not_on_disk_and_said_twice_is(cache, tmp_path):
     one.put(key(1), stored(1))
     one.put(key(2), stored(2))
     one._disk.flush()
-    assert describe(tmp_path / "cache") == {}
+    assert contents(tmp_path / "cache") == {}
     assert one.get(key(1)) is not None
     assert one.get(key(1)) is not None
     one._disk.flush()
-    assert describe(tmp_path / "cache") == {"tiny": (1, 8000)}
+    assert contents(tmp_path / "cache") == {"tiny": (1, 8000)}
 
 
 def test_said_twice_counts_although_it_left_memory_in_between(cache, tmp_path):
@@ -63,7 +67,7 @@ def test_said_twice_counts_although_it_left_memory_in_between(cache, tmp_path):
     assert one.get(key(1)) is None
     one.put(key(1), stored(1))
     one._disk.flush()
-    assert describe(tmp_path / "cache") == {"tiny": (1, 8000)}
+    assert contents(tmp_path / "cache") == {"tiny": (1, 8000)}
     assert same(one.get(key(1)), stored(1))
     assert one.counts().disk_hits == 1
 
@@ -87,10 +91,10 @@ def test_forgetting_reaches_memory_and_disk(cache, tmp_path):
     one.forget()
     one._disk.flush()
     assert one.get(key(1)) is None
-    assert describe(tmp_path / "cache") == {}
+    assert contents(tmp_path / "cache") == {}
     one.put(key(1), stored(1))
     one._disk.flush()
-    assert describe(tmp_path / "cache") == {}  # it has been said once
+    assert contents(tmp_path / "cache") == {}  # it has been said once
 
 
 def test_what_is_held_cannot_be_written_to(cache):

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.saying import never, segment
-from utterd.engine.cache.disk import Disk, secret
+from utterd.engine.cache.disk import Disk
 from utterd.engine.cache.keys import Keys, identity
+from utterd.engine.cache.secret import secret
 from utterd.engine.cache.store import Cache
 from utterd.engine.cache.voice import CachedVoice
 from utterd.engine.runtimes.contract import AbandonedError
