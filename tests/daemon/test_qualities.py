@@ -1,6 +1,7 @@
 """Which voice is `fast`, `balanced` and `high`, and for how long that holds."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -154,5 +155,8 @@ def test_a_voice_that_cannot_speak_is_told(data) -> None:
         measure(config, Voices(data / "nowhere", config.engine), lambda what, fraction: None)
 
 
-def test_every_action_of_the_command_line_is_there() -> None:
-    assert set(manage_voices.ACTIONS) == {"list", "add", "remove", "benchmark", "forget"}
+def test_every_action_of_the_command_line_is_there(capfd) -> None:
+    with pytest.raises(SystemExit):
+        main(["voices", "no-such-action"])
+    offered = capfd.readouterr().err.partition("choose from")[2].partition(")")[0]
+    assert set(re.findall("[a-z]+", offered)) == set(manage_voices.ACTIONS)

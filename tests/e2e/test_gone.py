@@ -87,18 +87,11 @@ def test_what_an_http_client_hung_up_on_is_abandoned(daemon):
             host, _, port = line.split(b" address=")[1].split()[0].decode().rpartition(":")
             body = json.dumps({"input": LONG, "voice": "joe-us"}).encode()
             head = f"POST /v1/audio/speech HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}"
-            with socket.create_connection((host, int(port))) as client:
+            with socket.create_connection((host, int(port)), timeout=60.0) as client:
                 client.sendall(head.encode() + b"\r\n\r\n" + body)
-                daemon.wait_until(
-                    lambda: bool(metrics(daemon)["stages"] is not None), 10.0, "an answer"
-                )
+                assert client.recv(1), "the first samples are there, and most are not"
             daemon.wait_until(lambda: TOLD in daemon.log.read_text(), 30.0, "the daemon to notice")
             bridge.terminate()
     finally:
         bridge.kill()
         bridge.wait()
-
-
-def metrics(daemon: DaemonProcess) -> dict:
-    with daemon.client() as client:
-        return client.call("metrics")
