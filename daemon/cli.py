@@ -3,6 +3,7 @@
 import argparse
 import importlib.metadata
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -309,12 +310,16 @@ def _service_is_ours() -> bool:
 
 
 def _serve(_: argparse.Namespace, config: Config) -> int:
-    from utterd.daemon.handover import EXIT_AGAIN
-    from utterd.daemon.main import StartError, serve
-    from utterd.daemon.notify import is_watched
+    from utterd.daemon.lock import StartError, lock
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(FINE))  # until the daemon has its own
     try:
-        again = serve(config)
+        with lock(config.run_dir):  # before all that takes long: clients know by it
+            from utterd.daemon.handover import EXIT_AGAIN
+            from utterd.daemon.main import serve
+            from utterd.daemon.notify import is_watched
+
+            again = serve(config)
     except StartError as error:
         return _complain(str(error), FAILED)
     if again and is_watched():

@@ -7,6 +7,7 @@ does not hold up other programs. For asyncio use pyzmq directly; the protocol is
 import errno
 import itertools
 import json
+import logging
 import socket
 import time
 import uuid
@@ -19,10 +20,17 @@ import zmq
 
 from utterd.daemon.config import Config
 
+log = logging.getLogger("client")
+
 ANSWER_S = 5.0
 """A daemon that lives answers a ping sooner."""
 MISSING_S = 0.5
 """Without an answer for so long it is looked whether there is a daemon at all."""
+STARTING_S = 3.0
+"""One that is not there may be on its way: so long each call waits for it."""
+OPENING_S = 30.0
+"""One that holds its lock loads its libraries; it opens its sockets sooner."""
+_LOOK_MS = 50
 
 
 class DaemonError(Exception):
@@ -49,11 +57,14 @@ class Client:
     Args:
         config: names the sockets.
         name: the client's name; ids of utterances are unique for it.
+        starting_s: so long each call waits, and logs it, for a daemon that is not there: one may
+            just be on its way.
     """
 
-    def __init__(self, config: Config, name: str = "") -> None:
+    def __init__(self, config: Config, name: str = "", *, starting_s: float = STARTING_S) -> None:
         self._config = config
         self.name = name
+        self._starting_s = starting_s
         self._context = zmq.Context()
         self._control: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
         self._control.linger = 0
@@ -107,16 +118,40 @@ class Client:
     def _answered(self, timeout_s: float) -> bool:
         """Wait for a reply as long as the daemon lives: one that is dead or stuck owes none."""
         deadline = time.monotonic() + timeout_s
-        if self._control.poll(int(1000 * min(timeout_s, MISSING_S)) + 1):
-            return True
-        if not is_there(self._config.run_dir):
+        if not self._begins(self._control, timeout_s):
             return False
         while (left_s := deadline - time.monotonic()) > 0:
             if self._control.poll(int(1000 * min(left_s, ANSWER_S)) + 1):
                 return True
             if left_s > ANSWER_S and not self._lives():
                 return False
-        return False
+        return bool(self._control.poll(0))
+
+    def _begins(self, awaited: "zmq.Socket[bytes]", timeout_s: float) -> bool:
+        """Wait until a message has come or a daemon listens; false where there is none.
+
+        Raises:
+            DaemonError: this user may not talk to it.
+        """
+        begin = time.monotonic()
+        if awaited.poll(int(1000 * min(timeout_s, MISSING_S)) + 1):
+            return True
+        told = False
+        while not listens(self._config.run_dir):
+            patience_s = timeout_s
+            if not is_starting(self._config.run_dir):
+                patience_s = min(timeout_s, self._starting_s)
+            if time.monotonic() - begin > patience_s:
+                return False
+            if not told:
+                told = True
+                log.warning(
+                    "no daemon is there yet: waiting for one that is being started",
+                    extra={"control": self._config.control},
+                )
+            if awaited.poll(_LOOK_MS):
+                return True
+        return True
 
     def _lives(self) -> bool:
         with self._context.socket(zmq.DEALER) as socket:
@@ -129,7 +164,7 @@ class Client:
         """Receive events from now on; all where no topic is named.
 
         Raises:
-            DaemonError: no daemon answers within 5 s.
+            DaemonError: no daemon is there, or it publishes nothing within 5 s.
         """
         self._events = self._context.socket(zmq.SUB)
         self._events.linger = 0
@@ -137,9 +172,7 @@ class Client:
         for topic in (*(name.encode() for name in topics or ("",)), hello):
             self._events.subscribe(topic)
         self._events.connect(self._config.events)
-        while self._events.poll(int(1000 * MISSING_S)) or (
-            is_there(self._config.run_dir) and self._events.poll(int(1000 * ANSWER_S))
-        ):
+        while self._begins(self._events, OPENING_S) and self._events.poll(int(1000 * ANSWER_S)):
             if self._events.recv_multipart()[0] == hello:
                 self._events.unsubscribe(hello)
                 return
@@ -180,17 +213,32 @@ class Client:
                 yield json.loads(body)
 
 
-def is_there(run_dir: Path) -> bool:
-    """Whether a daemon listens in a folder, however busy it is, or is about to."""
+def listens(run_dir: Path) -> bool:
+    """Whether a daemon listens in a folder, however busy it is.
+
+    Raises:
+        DaemonError: this user may not talk to it.
+    """
+    path = run_dir / "control.sock"
     with socket.socket(socket.AF_UNIX) as probe:
         probe.setblocking(False)
-        # With its backlog full it says that it would block: that is a daemon too.
-        if probe.connect_ex(str(run_dir / "control.sock")) in (0, errno.EAGAIN, errno.EINPROGRESS):
-            return True
+        found = probe.connect_ex(str(path))
+    if found in (errno.EACCES, errno.EPERM):
+        raise DaemonError(
+            "unavailable",
+            f"{path}: this user may not talk to the daemon there; join its group with "
+            "`adduser USER utterd`, or name another folder with --run-dir",
+        )
+    # With its backlog full it says that it would block: that is a daemon too.
+    return found in (0, errno.EAGAIN, errno.EINPROGRESS)
+
+
+def is_starting(run_dir: Path) -> bool:
+    """Whether a daemon has taken a folder, whose sockets it may not have opened yet."""
     try:
-        starting = (run_dir / "lock").read_text(encoding="ascii").strip()
+        owner = (run_dir / "lock").read_text(encoding="ascii").strip()
     except PermissionError:
         return True
     except OSError:
         return False
-    return starting.isdecimal() and Path("/proc", starting).exists()
+    return owner.isdecimal() and Path("/proc", owner).exists()

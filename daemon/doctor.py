@@ -45,7 +45,7 @@ def devices(_: Scene) -> Iterator[Finding]:
 
 def daemon(config: Config) -> Iterator[Finding]:
     """What a running daemon says of itself."""
-    with Client(config) as client:
+    with Client(config, starting_s=0.0) as client:
         try:
             health = client.call("health", timeout_s=1.0)
         except DaemonError as error:

@@ -1,20 +1,16 @@
 """Wiring: one service, its sockets, its signals, its end."""
 
 import asyncio
-import fcntl
 import gc
 import logging
-import os
 import resource
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from utterd.daemon import health, notify
 from utterd.daemon.commands import Commands
 from utterd.daemon.config import Config
+from utterd.daemon.lock import StartError
 from utterd.daemon.server import Peer, Server
 from utterd.daemon.service import Service
 from utterd.sysconfig.config import ConfigError
@@ -28,22 +24,20 @@ Ends = asyncio.Queue[str]
 """What ends the daemon: "", or why another shall take its place."""
 
 
-class StartError(Exception):
-    """The daemon can't start; one line: what happened, to what, and what to do."""
-
-
 def serve(config: Config) -> bool:
     """Run the daemon until SIGTERM or SIGINT, or until it has grown over its limit.
+
+    Args:
+        config: whose run folder is locked.
 
     Returns:
         Whether another shall take its place.
 
     Raises:
-        StartError: another daemon runs, a folder or socket can't be had, or it was taken away.
+        StartError: a folder or socket can't be had, or it was taken away.
     """
-    with _lock(config.run_dir):
-        _raise_descriptor_limit()
-        return asyncio.run(_run(config))
+    _raise_descriptor_limit()
+    return asyncio.run(_run(config))
 
 
 async def _run(config: Config) -> bool:
@@ -142,30 +136,6 @@ async def _announce(service: Service) -> None:
         if service.progressing():
             notify.notify("WATCHDOG=1")
         await asyncio.sleep(interval)
-
-
-@contextmanager
-def _lock(run_dir: Path) -> Iterator[None]:
-    """Make the run folder and hold its lock, so that no second daemon takes the sockets."""
-    try:
-        run_dir.mkdir(parents=True, exist_ok=True, mode=0o755)
-        descriptor = os.open(run_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StartError(
-            f"{run_dir} can't be used ({error.strerror}); name another with --run-dir"
-        ) from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            other = os.read(descriptor, 20).decode().strip()
-            raise StartError(f"another utterd (pid {other}) uses {run_dir}") from None
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
-        (run_dir / "lock").unlink(missing_ok=True)
-    finally:
-        os.close(descriptor)
 
 
 def _raise_descriptor_limit() -> None:

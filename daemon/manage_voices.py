@@ -96,7 +96,7 @@ def benchmark(options: argparse.Namespace, config: Config) -> int:
 def forget(options: argparse.Namespace, config: Config) -> int:
     """Delete what was said from the cache: a daemon's, where one runs, and what is on disk."""
     try:
-        with Client(config) as client:
+        with Client(config, starting_s=0.0) as client:
             client.call("forget")
     except DaemonError as error:
         if error.code != "unavailable":

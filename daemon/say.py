@@ -60,7 +60,7 @@ def _say_one(client: Client, text: str, options: argparse.Namespace, config: Con
         return options.no_wait or _follow(client, id_, options)
     except (KeyboardInterrupt, SystemExit):
         # By a connection of its own: on this one an answer may still be due.
-        with suppress(DaemonError), Client(config, name=client.name) as canceller:
+        with suppress(DaemonError), Client(config, client.name, starting_s=0.0) as canceller:
             canceller.call("cancel", id=id_)
         raise
 
@@ -238,7 +238,7 @@ def _no_device() -> str:
 
 
 def _answers(config: Config) -> bool:
-    with Client(config) as client:
+    with Client(config, starting_s=0.0) as client:
         try:
             client.call("ping", timeout_s=0.5)
         except DaemonError:
@@ -249,7 +249,7 @@ def _answers(config: Config) -> bool:
 def _wait_until_ready(daemon: "subprocess.Popen[bytes]", config: Config) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and daemon.poll() is None:
-        with Client(config) as client:
+        with Client(config, starting_s=0.0) as client:
             try:
                 client.call("warmup", timeout_s=START_TIMEOUT_S if _answers(config) else 0.5)
             except DaemonError as error:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from utterd.daemon.client import Client, DaemonError
+from utterd.daemon.client import STARTING_S, Client, DaemonError
 from utterd.daemon.config import Config
 
 PERIOD_S = 1.0
@@ -33,7 +33,7 @@ def top(options: argparse.Namespace, config: Config) -> int:
     Returns:
         0; 1 where nothing can be heard now and this was drawn once.
     """
-    metrics, queue = _ask(config)
+    metrics, queue = _ask(config, STARTING_S)
     if options.once or not sys.stdout.isatty():
         print("\n".join(view(metrics, queue)))
         return 0 if metrics["audible"] else 1
@@ -45,7 +45,7 @@ def top(options: argparse.Namespace, config: Config) -> int:
 def _live(config: Config) -> None:
     while True:
         try:
-            lines = view(*_ask(config))
+            lines = view(*_ask(config, 0.0))
         except DaemonError as error:  # it may be started again
             lines = [f"utterd: {error}"]
         _draw([time.strftime("%H:%M:%S  q quits"), "", *lines])
@@ -53,9 +53,9 @@ def _live(config: Config) -> None:
             return
 
 
-def _ask(config: Config) -> tuple[Replies, Replies]:
+def _ask(config: Config, starting_s: float) -> tuple[Replies, Replies]:
     # By a new connection each time: what a dead daemon owed must not answer the next question.
-    with Client(config) as client:
+    with Client(config, starting_s=starting_s) as client:
         return client.call("metrics"), client.call("status")
 
 

@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from utterd.daemon import client as module
-from utterd.daemon.client import Client, DaemonError, is_there
+from utterd.daemon.client import Client, DaemonError, is_starting, listens
 from utterd.daemon.config import Config, Paths
 
 ANSWER_S = 0.2
@@ -137,7 +137,7 @@ def test_a_missing_daemon_is_told_soon(tmp_path: Path) -> None:
     """However long an answer may take."""
     config = Config(paths=Paths(run=str(tmp_path)))
     begin = time.monotonic()
-    with Client(config) as client:
+    with Client(config, starting_s=0.0) as client:
         with pytest.raises(DaemonError, match="no daemon answers"):
             client.call("synthesize", timeout_s=600.0)
         with pytest.raises(DaemonError, match="no daemon publishes"):
@@ -149,9 +149,10 @@ def test_what_a_killed_daemon_left_is_no_daemon(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("999999999\n")
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(tmp_path / "control.sock"))
-    assert not is_there(tmp_path)
+    assert not listens(tmp_path)
+    assert not is_starting(tmp_path)
     (tmp_path / "lock").write_text(f"{os.getpid()}\n")
-    assert is_there(tmp_path), "it starts, and is about to take the socket over"
+    assert is_starting(tmp_path), "it is about to take the socket over"
 
 
 def test_a_daemon_that_takes_nothing_is_there_all_the_same(tmp_path: Path) -> None:
@@ -163,19 +164,55 @@ def test_a_daemon_that_takes_nothing_is_there_all_the_same(tmp_path: Path) -> No
             waiting.append(socket.socket(socket.AF_UNIX))
             waiting[-1].setblocking(False)
             waiting[-1].connect_ex(str(tmp_path / "control.sock"))
-            assert is_there(tmp_path)
+            assert listens(tmp_path)
         for one in waiting:
             one.close()
 
 
+def test_a_daemon_of_others_is_no_missing_one(tmp_path: Path) -> None:
+    """Asked for by a user who may not talk to it."""
+    with socket.socket(socket.AF_UNIX) as theirs:
+        theirs.bind(str(tmp_path / "control.sock"))
+        theirs.listen(1)
+        (tmp_path / "control.sock").chmod(0)
+        child = os.fork()
+        if child == 0:
+            if os.geteuid() == 0:  # who may do everything
+                os.setuid(65534)
+            try:
+                listens(tmp_path)
+            except DaemonError as error:
+                os._exit(0 if "adduser" in str(error) else 2)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_daemon_that_starts_meanwhile_is_waited_for(tmp_path: Path) -> None:
+    """Past the time for one that is not there: it holds its lock."""
     config = Config(paths=Paths(run=str(tmp_path)))
     desks: list[Desk] = []
     (tmp_path / "lock").write_text(f"{os.getpid()}\n")
     starting = threading.Timer(1.0, lambda: desks.append(Desk(config.control, after_s=0.0)))
     starting.start()
-    with Client(config) as client:
+    with Client(config, starting_s=0.0) as client:
         assert client.call("warmup", timeout_s=20.0)["ok"]
     starting.join()
     desks[0].stopped = True
     desks[0].join()
+
+
+def test_a_daemon_of_which_nothing_is_seen_yet_is_waited_for_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = Config(paths=Paths(run=str(tmp_path)))
+    desks: list[Desk] = []
+    starting = threading.Timer(1.0, lambda: desks.append(Desk(config.control, after_s=0.0)))
+    starting.start()
+    with Client(config, starting_s=20.0) as client:
+        assert client.call("warmup", timeout_s=20.0)["ok"]
+    starting.join()
+    desks[0].stopped = True
+    desks[0].join()
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "no daemon is there yet"
+    ]

@@ -129,8 +129,13 @@ def test_without_a_daemon_each_command_says_how_to_get_one(tmp_path):
         ("top", "--once", *place),
         ("bench", *place),
     ]
-    for process in [spawn(*command) for command in commands]:
+    for process in [spawn("--log-level", "error", *command) for command in commands]:
         assert "utterd serve" in complaint(finish(process), 3)
+    told = run("status", *place)
+    assert told.returncode == 3
+    waits, complains = told.stderr.splitlines()
+    assert waits.startswith("warning client: no daemon is there yet")
+    assert complains.startswith("utterd: no daemon answers")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -107,3 +107,25 @@ def test_start_that_is_killed_takes_its_daemon_along(tmp_path, voices_dir):
     _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
     assert not list(run_dir.iterdir())
+
+
+def test_a_daemon_started_in_the_same_line_is_waited_for(tmp_path, voices_dir):
+    run_dir, data = tmp_path / "run", ("--data-dir", str(voices_dir))
+    output = ("--wav", str(tmp_path / "out.wav"))
+    daemon = spawn("serve", "--run-dir", str(run_dir), *data, *output, "--voice", "joe-us")
+    try:
+        done(run("say", "--run-dir", str(run_dir), "Hi."))
+    finally:
+        daemon.terminate()
+        assert finish(daemon).returncode == 0
+    assert list(run_dir.iterdir()) == []
+
+
+def test_a_daemon_ended_while_it_starts_leaves_nothing(tmp_path):
+    run_dir = tmp_path / "run"
+    daemon = spawn("serve", "--run-dir", str(run_dir), "--data-dir", str(tmp_path / "data"))
+    while not (run_dir / "lock").exists() or not (run_dir / "lock").stat().st_size:
+        assert daemon.poll() is None
+    daemon.terminate()
+    assert finish(daemon).returncode == 0
+    assert list(run_dir.iterdir()) == []

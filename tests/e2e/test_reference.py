@@ -76,7 +76,8 @@ def test_the_command_records_what_is_played_and_ends_at_ctrl_c(daemon, tmp_path)
 
 
 def test_the_command_says_where_no_daemon_is(tmp_path):
-    result = run("reference", "--wav", str(tmp_path / "no.wav"), "--run-dir", str(tmp_path))
+    place = ("--run-dir", str(tmp_path), "--log-level", "error")
+    result = run("reference", "--wav", str(tmp_path / "no.wav"), *place)
     assert "no daemon answers" in complaint(result, 3)
     assert not (tmp_path / "no.wav").exists()
 
