@@ -12,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 
 from utterd.audio.client import PlayerProcess
-from utterd.audio.messages import Configure, FromPlayer
+from utterd.audio.deadline import EXIT_HUNG
+from utterd.audio.messages import Configure, FromPlayer, Opened
 from utterd.audio.ring import Ring, Writer
 
 PATIENCE = 20.0
@@ -88,6 +89,18 @@ class Running:
             assert not self.gone, f"gone without {kind.__name__}: {self.messages[after:]}"
             self._take(left)
 
+    def wait_until_back(self, told: int) -> None:
+        """Wait until the player, or the one that the daemon starts in its place, has a sink again.
+
+        Args:
+            told: Look only at the messages from this number on.
+        """
+        while not any(isinstance(message, Opened) for message in self.messages[told:]):
+            if self.gone:
+                assert self.player.close(PATIENCE) == EXIT_HUNG
+                self.start()
+            self.listen(0.2)
+
     def wait_gone(self) -> int:
         """Wait until the player has ended.
 
@@ -119,6 +132,10 @@ class Running:
         self.ring.close()
         os.close(self.wake_fd)
         return status
+
+
+Start = Callable[..., Running]
+"""Starts a player with fields of `Configure`."""
 
 
 def read_wav(path: Path) -> np.ndarray:

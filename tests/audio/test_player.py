@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.audio.rig import RAMP, RATE, steepest, tone
-from tests.audio.running import PATIENCE, Running, read_wav, runs
+from tests.audio.running import PATIENCE, Running, Start, read_wav, runs
 from utterd.audio.messages import (
     Alive,
     Anchor,
@@ -36,22 +36,6 @@ from utterd.audio.messages import (
 )
 from utterd.audio.player import TRANSITIONS, Happening, State
 from utterd.audio.ring import Ring
-
-Start = Callable[..., Running]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts players and ends them."""
-    started: list[Running] = []
-
-    def start_one(**configure: object) -> Running:
-        started.append(Running(Configure(**configure)))
-        return started[-1]
-
-    yield start_one
-    for running in started:
-        running.close()
 
 
 def assert_sounds_like(heard: np.ndarray, wave: np.ndarray) -> None:

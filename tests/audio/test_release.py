@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import psutil
 import pytest
 
 from tests.audio.rig import RATE, tone
-from tests.audio.running import PATIENCE, Running, read_wav, runs
+from tests.audio.running import PATIENCE, Running, Start, read_wav, runs
 from utterd.audio.messages import (
     Alive,
     Anchor,
@@ -29,21 +28,6 @@ from utterd.audio.messages import (
 )
 
 SOON_S = 0.05
-Start = Callable[..., Running]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts players and ends them."""
-    started: list[Running] = []
-
-    def start_one(**configure: object) -> Running:
-        started.append(Running(Configure(**configure)))
-        return started[-1]
-
-    yield start_one
-    for running in started:
-        running.close()
 
 
 def let_go(running: Running) -> int:

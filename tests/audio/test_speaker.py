@@ -10,7 +10,6 @@ import soxr
 from tests.audio.rig import steepest, tone
 from tests.audio.running import Running
 from tests.sound_server import QUANTUM, Capture, SoundServer
-from utterd.audio.deadline import EXIT_HUNG
 from utterd.audio.messages import (
     Anchor,
     Configure,
@@ -215,12 +214,8 @@ def lose_and_return(running: Running, repair: object) -> None:
 
 
 def come_back(running: Running, told: int) -> None:
-    """The player, or the one that the daemon starts in its place, goes on with the sentence."""
-    while not any(isinstance(m, Opened) for m in running.messages[told:]):
-        if running.gone:
-            assert running.player.close(10) == EXIT_HUNG
-            running.start()
-        running.listen(0.2)
+    """It goes on with the sentence."""
+    running.wait_until_back(told)
     anchor = running.wait(Anchor, after=told)
     assert 0 < anchor.position < 72_000
     assert running.wait(Ended, after=told).samples == 72_000

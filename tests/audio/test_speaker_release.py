@@ -12,7 +12,6 @@ from tests.audio.rig import tone
 from tests.audio.running import Running, runs
 from tests.audio.test_release import let_go, wait_for_rest
 from tests.sound_server import SINK, Capture, SoundServer
-from utterd.audio.deadline import EXIT_HUNG
 from utterd.audio.messages import (
     Anchor,
     Configure,
@@ -205,11 +204,7 @@ def test_many_cycles_on_a_real_device_leave_nothing_behind(sound_server: SoundSe
 
 
 def come_back(player: Running, told: int) -> None:
-    """The player, or the one that the daemon starts in its place, says all that was written."""
-    while not any(isinstance(m, Opened) for m in player.messages[told:]):
-        if player.gone:
-            assert player.player.close(10) == EXIT_HUNG
-            player.start()
-        player.listen(0.2)
+    """All that was written is said."""
+    player.wait_until_back(told)
     assert player.wait(Anchor, after=told).position == 0
     assert player.wait(Ended, after=told).samples == 4800
