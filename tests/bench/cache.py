@@ -13,41 +13,33 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.engine.running import Running
+from utterd.daemon.bench import statistics_of
 from utterd.engine.messages import Alive, Finished, FirstAudio
 
-TEXTS = (
-    "好的。",
-    "打开空调。",
-    "前方路口右转。",
-    "正在为你导航到最近的加油站。",
-    "明天上午十点你有一个会议，要我提前提醒你吗？",
-    "Turn left at the next junction.",
-)
-
-
-def spread(values: list[float]) -> dict[str, float]:
-    """Median, p95 and worst, in ms."""
-    ordered = sorted(values)
-    return {
-        "median": round(median(ordered), 3),
-        "p95": round(ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))], 3),
-        "worst": round(ordered[-1], 3),
-        "n": len(ordered),
-    }
+TEXTS = {
+    "zh": (
+        "好的。",
+        "打开空调。",
+        "前方路口右转。",
+        "正在为你导航到最近的加油站。",
+        "明天上午十点你有一个会议，要我提前提醒你吗？",
+    ),
+    "en": ("Turn left at the next junction.", "You have a meeting at ten, shall I remind you?"),
+}
 
 
 class Speaker:
-    """A worker with a cache."""
+    """A worker with a cache; `texts` are those that its voice can say."""
 
     def __init__(self, voice: Path, folder: str) -> None:
         options = {"cache_memory_bytes": 16 << 20, "cache_disk_bytes": 1 << 28}
         self._running = Running(voice, cache_dir=folder, **options)
-        self._running.ready()
+        languages = self._running.ready().languages
+        self.texts = [text for language in languages for text in TEXTS.get(language, ())]
         self._generation = 0
 
     def say(self, text: str) -> float:
@@ -80,23 +72,23 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     load = os.getloadavg()[0]
-    made, memory, disk = [], [], []
+    memory = []
     with tempfile.TemporaryDirectory(prefix="utterd-bench.") as folder:
         speaker = Speaker(options.voice, folder)
-        made = [speaker.say(text) for text in TEXTS]
+        made = [speaker.say(text) for text in speaker.texts]
         for number in range(options.rounds):
-            memory += [speaker.say(text) for text in TEXTS]
+            memory += [speaker.say(text) for text in speaker.texts]
             if sys.stderr.isatty():
                 print(f"\r\033[Kround {number + 1} of {options.rounds}", end="", file=sys.stderr)
         first = speaker.close()
         again = Speaker(options.voice, folder)
         time.sleep(0.5)
-        disk = [again.say(text) for text in TEXTS]
+        disk = [again.say(text) for text in again.texts]
         second = again.close()
     result = {
-        "made_ms": spread(made),
-        "from_memory_ms": spread(memory),
-        "from_disk_ms": spread(disk),
+        "made_ms": statistics_of(made),
+        "from_memory_ms": statistics_of(memory),
+        "from_disk_ms": statistics_of(disk),
         "counted": [first, second],
         "load_average": load,
     }

@@ -16,12 +16,10 @@ import json
 import os
 import random
 import signal
-import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,7 @@ import zmq.asyncio
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.latency import start
+from utterd.daemon.bench import statistics_of
 from utterd.daemon.client import Client
 from utterd.daemon.config import Config, Paths, default_data_dir
 
@@ -115,21 +114,6 @@ async def ask(
     tally.whole_ms.append((time.monotonic() - asked) * 1000)
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, p95, p99 and the worst, in ms."""
-    ordered = sorted(values) or [0.0]
-
-    def at(share: float) -> float:
-        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 2)
-
-    return {
-        "median": round(statistics.median(ordered), 2),
-        "p95": at(0.95),
-        "p99": at(0.99),
-        "worst": round(ordered[-1], 2),
-    }
-
-
 async def measure(options: argparse.Namespace, control: str) -> Tally:
     """Let all clients ask."""
     tally = Tally()
@@ -196,8 +180,8 @@ def main() -> None:
         "answers": answers,
         "answers_per_s": round(answers / taken, 2),
         "failures": dict(tally.failures),
-        "first_pcm_ms": spread(tally.first_ms),
-        "whole_ms": spread(tally.whole_ms),
+        "first_pcm_ms": statistics_of(tally.first_ms or [0.0]),
+        "whole_ms": statistics_of(tally.whole_ms or [0.0]),
         "speech_s_per_s": round(tally.audio_s / taken, 2),
         "processor_s_per_s_of_speech": round(busy / max(tally.audio_s, 1e-9), 5),
         "cores": len(os.sched_getaffinity(0)),
