@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from utterd.daemon import events, protocol
+from utterd.daemon.cli import main
 from utterd.daemon.config import Config
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -28,6 +30,18 @@ def test_every_command_and_field_is_described():
         assert re.search(rf"`{name}[`,]|, {name}[`,]", commands), name
         for field in command.__struct_fields__:
             assert f"`{field}`" in commands, f"{name}.{field}"
+
+
+@pytest.mark.parametrize("arguments", [[], ["voices"]], ids=str)
+def test_every_command_of_the_command_line_is_described(arguments, capfd):
+    with pytest.raises(SystemExit):
+        main([*arguments, "no-such-command"])
+    offered = capfd.readouterr().err.partition("choose from")[2].partition(")")[0]
+    described = README.partition("## A tour")[2].partition("## Talk to it")[0]
+    table = "".join(line.split("|")[1] for line in described.splitlines() if line[:1] == "|")
+    names = re.findall("[a-z]+", offered)
+    assert names
+    assert not [name for name in names if not re.search(rf"\b{name}\b", table)]
 
 
 def test_every_event_is_described():
