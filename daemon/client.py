@@ -5,7 +5,6 @@ does not hold up other programs. For asyncio use pyzmq directly; the protocol is
 """
 
 import errno
-import itertools
 import json
 import logging
 import socket
@@ -205,9 +204,7 @@ class Client:
         if self._events is None:
             raise RuntimeError("call subscribe() first")
         wait = None if timeout_s is None else int(timeout_s * 1000)
-        for _ in itertools.count():
-            if not self._events.poll(wait):
-                return
+        while self._events.poll(wait):
             topic, body = self._events.recv_multipart()
             if not topic.startswith(b"hello."):  # the echo of another subscriber
                 yield json.loads(body)

@@ -1,7 +1,6 @@
 """What each command does and answers."""
 
 import asyncio
-import contextlib
 import importlib.metadata
 import logging
 import sys
@@ -307,7 +306,7 @@ def sound_file(folder: Path, name: str) -> Path:
     for place in (folder, OWN_SOUNDS):
         path = place / name
         inside = "\0" not in name and path.resolve().is_relative_to(place.resolve())
-        with contextlib.suppress(OSError):  # a name that no file can have, such as a very long one
+        with suppress(OSError):  # a name that no file can have, such as a very long one
             if inside and path.is_file():
                 return path
     raise ProtocolError("bad_request", f"there is no sound {name!r} in {folder}", "text")
