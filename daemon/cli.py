@@ -7,14 +7,22 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from utterd.daemon import log, rooms
 from utterd.daemon.client import DaemonError
 from utterd.daemon.config import SYSTEM_RUN_DIR, Config, ConfigError, default_run_dir, load
+from utterd.daemon.options import (
+    USAGE,
+    Parser,
+    common_options,
+    count,
+    sound_options,
+    speech_options,
+)
 
-FINE, FAILED, USAGE, UNAVAILABLE = 0, 1, 2, 3
-"""Exit codes: done; could not be done; wrong arguments; no daemon, or a voice that can't speak."""
+FINE, FAILED, UNAVAILABLE = 0, 1, 3
+"""Exit codes: done; could not be done; no daemon, or a voice that can't speak."""
 _CODES = {"bad_request": USAGE, "too_long": USAGE, "unavailable": UNAVAILABLE}
 
 EPILOG = """\
@@ -88,23 +96,10 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells what is wrong in one line, as every error here is told."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="utterd",
-        parents=[_common_options()],
+        parents=[common_options()],
         description="A speaking daemon: text in on a socket, speech out of the speaker.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -112,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     version = importlib.metadata.version("utterd")
     parser.add_argument("--version", action="version", version=f"utterd {version}")
     # What stands before the command holds unless it is said again behind it.
-    common = _common_options(argparse.SUPPRESS)
+    common = common_options(argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, run: Run, text: str) -> argparse.ArgumentParser:
@@ -122,12 +117,12 @@ def _parser() -> argparse.ArgumentParser:
 
     serve = command("serve", _serve, "run the daemon in the foreground until Ctrl-C or SIGTERM")
     serve.add_argument("--voice", help="default voice: NAME or NAME/SPEAKER")
-    _sound_options(serve)
+    sound_options(serve)
     serve.add_argument("--log-format", choices=("text", "json"), help="of the log's lines")
 
     say = command("say", _say, "speak a text, or each line of standard input, and wait for its end")
     say.add_argument("text", nargs="*", help="words to speak; none: lines of standard input")
-    _speech_options(say)
+    speech_options(say)
     say.add_argument(
         "--priority",
         choices=("important", "message", "text", "notification", "progress"),
@@ -141,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     say.add_argument(
         "--start", action="store_true", help="run a daemon for this call where none runs"
     )
-    _sound_options(say)
+    sound_options(say)
     say.add_argument("--json", action="store_true", help="print the events as JSON lines")
 
     synth = command("synth", _synth, "write speech to a WAV file instead of playing it")
@@ -149,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     synth.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE.wav", help="replaced when done"
     )
-    _speech_options(synth)
+    speech_options(synth)
     synth.add_argument("--json", action="store_true", help="print one JSON object")
 
     _voices_parser(command)
@@ -166,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     bench = command("bench", _bench, "measure the stages of sentences spoken by a running daemon")
     bench.add_argument("--voice", action="append", help="measure this voice; may be repeated")
     bench.add_argument(
-        "--rounds", type=_count, default=5, metavar="N", help="times each sentence is spoken"
+        "--rounds", type=count, default=5, metavar="N", help="times each sentence is spoken"
     )
     bench.add_argument("--file", type=Path, help="sentences, one a line; else a list of our own")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
@@ -205,7 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _room_parsers(commands: "argparse._SubParsersAction[_Parser]") -> None:
+def _room_parsers(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Commands with a parser of their own come here only behind an option of ours."""
     for name, text in rooms.HELP.items():
         room = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
@@ -214,26 +209,12 @@ def _room_parsers(commands: "argparse._SubParsersAction[_Parser]") -> None:
         room.set_defaults(run=lambda _, __, message=message: _complain(message, USAGE))
 
 
-def _common_options(default: str | None = None) -> _Parser:
-    """Options of every command."""
-    common = _Parser(add_help=False, argument_default=default)
-    common.add_argument("--config", type=Path, metavar="FILE", help="read this file alone")
-    common.add_argument("--run-dir", metavar="DIR", help="folder of the sockets")
-    common.add_argument("--data-dir", metavar="DIR", help="folder of the voices")
-    common.add_argument(
-        "--log-level",
-        choices=("debug", "info", "warning", "error"),
-        help="how much is logged; spoken text appears at `debug` only",
-    )
-    return common
-
-
 def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) -> None:
     voices = command("voices", _voices, "list, add, remove and measure voices; alone: list")
     voices.add_argument("--json", action="store_true", help="print one JSON array")
     voices.set_defaults(action="list")
     actions = voices.add_subparsers(title="actions", metavar="ACTION")
-    common = _common_options(argparse.SUPPRESS)
+    common = common_options(argparse.SUPPRESS)
 
     def action(name: str, text: str) -> argparse.ArgumentParser:
         made = actions.add_parser(name, parents=[common], help=text, description=text)
@@ -257,21 +238,6 @@ def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) 
         action(name, text).add_argument(
             "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object"
         )
-
-
-def _speech_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--voice", help="NAME or NAME/SPEAKER")
-    parser.add_argument("--rate", type=float, help="speed, 0.5 to 3")
-    parser.add_argument("--pitch", type=float, help="0.5 to 2")
-    parser.add_argument("--volume", type=float, help="0 to 2")
-    parser.add_argument("--ssml", action="store_true", help="the text is SSML")
-
-
-def _sound_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", help="`default`, or a part of the device's name")
-    parser.add_argument(
-        "--wav", metavar="FILE", help="write to this file, at the pace of a device, instead"
-    )
 
 
 def _flags(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
