@@ -13,6 +13,7 @@ import pytest
 from tests.audio.rig import Rig, tone
 from tests.audio.running import Running, read_wav
 from tests.audio.subscriber import PATIENCE, Subscriber
+from tests.flood import flooded
 from tests.sound_server import SoundServer
 from utterd.audio.messages import (
     Alive,
@@ -209,6 +210,20 @@ def test_a_slow_subscriber_loses_messages_and_slows_nobody(tmp_path: Path, path:
     for before, after in lost:  # what it lost can be told from the headers alone
         between = range(before.sequence + 1, after.sequence)
         assert after.index - before.index - before.frames == sum(frames[s] for s in between)
+
+
+def test_a_flood_of_subscriptions_stops_no_sound(path: Path) -> None:
+    running = Running(Configure(sink="null", reference=str(path)))
+    running.wait(Opened)
+    Subscriber(path).close()
+    with flooded(f"ipc://{path}"):
+        running.listen(1.0)
+        running.writer.write(1, 0, tone(48_000, rate=VOICE_RATE), VOICE_RATE, last=True)
+        ended = running.wait(Ended)
+    lost = [m for m in running.messages if isinstance(m, DeviceLost)]
+    running.close()
+    assert ended.samples == 48_000
+    assert not lost
 
 
 def test_a_queue_that_was_full_is_told_as_a_gap(path: Path) -> None:

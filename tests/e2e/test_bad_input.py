@@ -8,6 +8,7 @@ import pytest
 import zmq
 
 from tests.daemon_process import DaemonProcess, listening
+from tests.flood import flooded
 
 
 @pytest.fixture
@@ -127,6 +128,32 @@ def test_rubbish_on_the_event_socket_keeps_no_subscriber_waiting(quiet_daemon):
         context.destroy(linger=0)
     with listening(quiet_daemon):
         pass
+
+
+def test_a_flood_of_subscriptions_starves_nobody(quiet_daemon):
+    with quiet_daemon.client() as client, flooded(quiet_daemon.config.events):
+        until = time.monotonic() + 2.0
+        while time.monotonic() < until:
+            assert client.call("ping")["ok"]
+        client.call("speak", text="All the same.", id="flooded")
+        while "terminal" not in (reply := client.call("status", id="flooded")):
+            time.sleep(0.05)
+        assert reply["terminal"]["event"] == "ended"
+
+
+def test_a_subscriber_that_sends_what_is_no_subscription_is_cut_off(quiet_daemon):
+    context = zmq.Context()
+    socket = context.socket(zmq.XSUB)
+    socket.linger = 0
+    monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    socket.connect(quiet_daemon.config.events)
+    try:
+        socket.send(b"x" * 2000)
+        assert monitor.poll(20_000)
+    finally:
+        socket.disable_monitor()
+        monitor.close()
+        context.destroy(linger=0)
 
 
 def test_plain_text_speaks_and_is_answered(quiet_daemon, connection):
