@@ -14,8 +14,6 @@ INTEGER = struct.Struct("<i")
 """A pid or an exit code (negative for a signal), as the nursery tells it."""
 _LOST_SECONDS = 0.05
 """How long the nursery may take to tell the exit code of a worker that has ended."""
-
-
 _KILLED_SECONDS = 1.0
 """Longer than the kernel takes to end a killed process that is not stuck in a device."""
 

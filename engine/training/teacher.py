@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 SAMPLE_RATE = 24_000
 DURATION_SAMPLES = 600
 """One unit of the teacher's durations: 25 ms."""
-FRAME_SAMPLES = 300
-"""One frame of its F0 and energy: 12.5 ms, two to a unit of duration."""
-MAX_TOKENS = 510
 _OUTPUTS = (
     "audio",
     "/encoder/Clip_output_0",
@@ -31,7 +28,7 @@ class Rendering:
     durations: NDArray[np.int16]
     """Per token, pads included, in units of 25 ms."""
     f0: NDArray[np.float32]
-    """Raw F0 in Hz per frame; unvoiced frames hold small values near 9 Hz, which are kept."""
+    """Raw F0 in Hz per frame (12.5 ms); unvoiced ones hold small values near 9 Hz, which stay."""
     energy: NDArray[np.float32]
     """Log-like energy per frame."""
 

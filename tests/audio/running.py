@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import psutil
 
 from utterd.audio.client import PlayerProcess
 from utterd.audio.deadline import EXIT_HUNG
-from utterd.audio.messages import Configure, FromPlayer, Opened
+from utterd.audio.messages import Configure, Expect, FromPlayer, Opened, Released
 from utterd.audio.ring import Ring, Writer
 
 PATIENCE = 20.0
@@ -136,6 +137,42 @@ class Running:
 
 Start = Callable[..., Running]
 """Starts a player with fields of `Configure`."""
+
+
+def let_go(running: Running) -> int:
+    """Wait until the sink is let go; gives the number of messages so far."""
+    after = len(running.messages)
+    until = time.monotonic() + PATIENCE
+    while not any(isinstance(m, Released) for m in running.messages[after:]):
+        assert time.monotonic() < until, running.messages[after:]
+        running.wake()  # it looks whenever it wakes
+        running.listen(0.01)
+    return len(running.messages)
+
+
+def wait_for_rest(running: Running) -> tuple[int, int]:
+    """Wait until one thread is left of a player that has let its sink go.
+
+    Returns:
+        Its descriptors, and its resident memory in bytes.
+    """
+    process = psutil.Process(running.player.pid)
+    until = time.monotonic() + PATIENCE
+    while process.num_threads() > 1:
+        assert time.monotonic() < until, process.threads()
+        running.listen(0.01)
+    return process.num_fds(), process.memory_info().rss
+
+
+def cycle(running: Running, times: int) -> tuple[int, int]:
+    """Have the sink opened and let go so often; see `wait_for_rest`."""
+    for _ in range(times):
+        after = len(running.messages)
+        running.player.send(Expect(sound=True))
+        running.wait(Opened, after=after)
+        running.player.send(Expect(sound=False))
+        let_go(running)
+    return wait_for_rest(running)
 
 
 def read_wav(path: Path) -> np.ndarray:

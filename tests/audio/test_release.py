@@ -6,11 +6,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
 from tests.audio.rig import RATE, tone
-from tests.audio.running import PATIENCE, Running, Start, read_wav, runs
+from tests.audio.running import Running, Start, cycle, let_go, read_wav, runs, wait_for_rest
 from utterd.audio.messages import (
     Alive,
     Anchor,
@@ -28,31 +27,6 @@ from utterd.audio.messages import (
 )
 
 SOON_S = 0.05
-
-
-def let_go(running: Running) -> int:
-    """Wait until the sink is let go; gives the number of messages so far."""
-    after = len(running.messages)
-    until = time.monotonic() + PATIENCE
-    while not any(isinstance(m, Released) for m in running.messages[after:]):
-        assert time.monotonic() < until, running.messages[after:]
-        running.wake()  # it looks whenever it wakes
-        running.listen(SOON_S / 5)
-    return len(running.messages)
-
-
-def wait_for_rest(running: Running) -> tuple[int, int]:
-    """Wait until one thread is left of a player that has let its sink go.
-
-    Returns:
-        Its descriptors, and its resident memory in bytes.
-    """
-    process = psutil.Process(running.player.pid)
-    until = time.monotonic() + PATIENCE
-    while process.num_threads() > 1:
-        assert time.monotonic() < until, process.threads()
-        running.listen(SOON_S / 5)
-    return process.num_fds(), process.memory_info().rss
 
 
 def test_it_is_let_go_after_the_time_and_no_thread_plays_on(start: Start) -> None:
@@ -204,15 +178,7 @@ def test_many_cycles_leave_nothing_behind(start: Start) -> None:
     running = start(sink="null", release_after_s=0.001)
     running.wait(Opened)
     let_go(running)
-    counts = []
-    for number in range(200):
-        after = len(running.messages)
-        running.player.send(Expect(sound=True))
-        running.wait(Opened, after=after)
-        running.player.send(Expect(sound=False))
-        let_go(running)
-        if number % 50 == 49:
-            counts.append(wait_for_rest(running))
+    counts = [cycle(running, 50) for _ in range(4)]
     descriptors, rss = zip(*counts, strict=True)
     assert len(set(descriptors)) == 1, counts
     assert rss[-1] - rss[0] < 1_000_000, counts

@@ -9,8 +9,7 @@ import pytest
 import soxr
 
 from tests.audio.rig import tone
-from tests.audio.running import Running, runs
-from tests.audio.test_release import let_go, wait_for_rest
+from tests.audio.running import Running, cycle, let_go, runs
 from tests.sound_server import SINK, Capture, SoundServer
 from utterd.audio.messages import (
     Anchor,
@@ -187,15 +186,7 @@ def test_a_server_that_was_restarted_meanwhile_is_not_even_noticed(
 def test_many_cycles_on_a_real_device_leave_nothing_behind(sound_server: SoundServer) -> None:
     with running(sound_server, release_after_s=0.001) as player:
         let_go(player)
-        counts = []
-        for number in range(80):
-            after = len(player.messages)
-            player.player.send(Expect(sound=True))
-            player.wait(Opened, after=after)
-            player.player.send(Expect(sound=False))
-            let_go(player)
-            if number % 20 == 19:
-                counts.append(wait_for_rest(player))
+        counts = [cycle(player, 20) for _ in range(4)]
     descriptors, rss = zip(*counts, strict=True)
     assert len(set(descriptors)) == 1, counts
     # Where the machine is so busy that the device is searched for anew, that takes memory once.

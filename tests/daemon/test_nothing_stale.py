@@ -3,6 +3,9 @@
 What `test_scheduler_machine` asks of the scheduler alone is asked of what the device got.
 """
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -13,59 +16,56 @@ from utterd.daemon import events
 from utterd.daemon.protocol import Speak
 
 
-def test_what_was_heard_is_told_of_a_segment_that_was_on_its_way_when_it_was_cut() -> None:
-    stage = RealStage.set_up("one")
-    try:
-        command = Speak(text="一二三四五。", id="x")
-        stage.scheduler.speak(command, "a", ("one", ""), stage.now_ns, stage.now_ns)
-        stage.carry_out()
-        stage.work("one", 4)  # all is in the ring, and the daemon has not read a word of it
-        stage.pass_ms(40)
-        stage.scheduler.cancel(stage.now_ns, "a", "x")
-        stage.carry_out()
-        stage.pass_ms(10)
-        stage.deliver()
-        assert stage.last("x") == events.Cancelled(
-            client="a", id="x", reason="cancelled", heard_characters=5, played_ms=41.0
-        )
-    finally:
-        stage.close()
+@pytest.fixture
+def stage() -> Iterator[RealStage]:
+    made = RealStage.set_up("one")
+    yield made
+    made.close()
 
 
-def test_what_expired_when_it_had_just_begun_was_heard_in_part() -> None:
-    stage = RealStage.set_up("one")
-    try:
-        command = Speak(text="一二三四五。", id="x", ttl_ms=30)
-        stage.scheduler.speak(command, "a", ("one", ""), stage.now_ns, stage.now_ns)
-        stage.carry_out()
-        stage.work("one", 4)
-        stage.pass_ms(50)  # nobody reads that it sounds
-        stage.deliver()
-        assert stage.last("x") == events.Cancelled(
-            client="a", id="x", reason="expired", heard_characters=4, played_ms=31.0
-        )
-    finally:
-        stage.close()
+def speak(stage: RealStage, text: str, ttl_ms: int = 0) -> None:
+    command = Speak(text=text, id="x", ttl_ms=ttl_ms)
+    stage.scheduler.speak(command, "a", ("one", ""), stage.now_ns, stage.now_ns)
+    stage.carry_out()
 
 
-def test_a_clause_that_was_cut_in_the_pause_behind_it_is_not_said_again() -> None:
-    stage = RealStage.set_up("one")
-    try:
-        command = Speak(text="一二。三四。", id="x")
-        stage.scheduler.speak(command, "a", ("one", ""), stage.now_ns, stage.now_ns)
-        stage.carry_out()
-        while not stage.heard or stage.heard[-1].position < 29:
-            stage.run(10)
-        stage.scheduler.pause(stage.now_ns)
-        stage.carry_out()
-        stage.run(30)
-        stage.scheduler.resume()
-        stage.carry_out()
-        stage.run(400)
-        assert stage.text_heard("x") == "一二。三四。"
-        assert stage.last("x").__class__ is events.Ended
-    finally:
-        stage.close()
+def test_what_was_heard_is_told_of_a_segment_that_was_on_its_way_when_it_was_cut(
+    stage: RealStage,
+) -> None:
+    speak(stage, "一二三四五。")
+    stage.work("one", 4)  # all is in the ring, and the daemon has not read a word of it
+    stage.pass_ms(40)
+    stage.scheduler.cancel(stage.now_ns, "a", "x")
+    stage.carry_out()
+    stage.pass_ms(10)
+    stage.deliver()
+    assert stage.last("x") == events.Cancelled(
+        client="a", id="x", reason="cancelled", heard_characters=5, played_ms=41.0
+    )
+
+
+def test_what_expired_when_it_had_just_begun_was_heard_in_part(stage: RealStage) -> None:
+    speak(stage, "一二三四五。", ttl_ms=30)
+    stage.work("one", 4)
+    stage.pass_ms(50)  # nobody reads that it sounds
+    stage.deliver()
+    assert stage.last("x") == events.Cancelled(
+        client="a", id="x", reason="expired", heard_characters=4, played_ms=31.0
+    )
+
+
+def test_a_clause_that_was_cut_in_the_pause_behind_it_is_not_said_again(stage: RealStage) -> None:
+    speak(stage, "一二。三四。")
+    while not stage.heard or stage.heard[-1].position < 29:
+        stage.run(10)
+    stage.scheduler.pause(stage.now_ns)
+    stage.carry_out()
+    stage.run(30)
+    stage.scheduler.resume()
+    stage.carry_out()
+    stage.run(400)
+    assert stage.text_heard("x") == "一二。三四。"
+    assert isinstance(stage.last("x"), events.Ended)
 
 
 class Recorded(Machine):
