@@ -12,10 +12,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from utterd.daemon.refused import explain
+
 SYSTEM_FILE = Path("/etc/utterd/utterd.toml")
 SYSTEM_RUN_DIR = Path("/run/utterd")
 ROLE_RELEASE_AFTER_S = 1.0
 """Sound servers lower others as long as a stream with a role is open, not only while it sounds."""
+_ROLE = "a name of letters, digits, - and _, such as Notification"
+_LISTEN = "ADDRESS:PORT, such as 127.0.0.1:9464"
 
 
 class ConfigError(Exception):
@@ -82,7 +86,9 @@ class Audio(_Section, frozen=True):
     keep_alive: bool = False
     """The device is never let go, and plays inaudible noise (-90 dBFS) instead of silence, for
     sinks that fall asleep over silence."""
-    role: Annotated[str, msgspec.Meta(pattern=r"^$|^[A-Za-z][A-Za-z0-9_-]{0,63}$")] = ""
+    role: Annotated[
+        str, msgspec.Meta(pattern=r"^$|^[A-Za-z][A-Za-z0-9_-]{0,63}$", description=_ROLE)
+    ] = ""
     """What the sound server is told that this is, so that it lowers others while the device is
     open: `Notification`, `Accessibility`, ... or what its configuration names; "": nothing."""
 
@@ -153,7 +159,7 @@ class Ducking(_Section, frozen=True):
 class Metrics(_Section, frozen=True):
     """Metrics for a Prometheus server; `utterd top` and the command `metrics` need none of this."""
 
-    listen: Annotated[str, msgspec.Meta(pattern=r"^$|^.+:[0-9]{1,5}$")] = ""
+    listen: Annotated[str, msgspec.Meta(pattern=r"^$|^.+:[0-9]{1,5}$", description=_LISTEN)] = ""
     """`ADDRESS:PORT` of `GET /metrics`, such as `127.0.0.1:9464`; empty: none. As the service it
     needs the network: see systemd/examples/tcp.conf."""
 
@@ -292,7 +298,10 @@ def _checked(tree: Mapping[str, Any], origin: str) -> Config:
     try:
         return msgspec.convert(tree, Config, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {error}") from None
+        message, _, path = str(error).partition(" - at `$.")
+        path = path.rstrip("`")
+        place = f"{path}: " if path else ""
+        raise ConfigError(f"{origin}: {place}{explain(message, path, (Config,))}") from None
 
 
 def _settle_idle(audio: dict[str, Any]) -> None:

@@ -5,11 +5,12 @@ in kind. Every reply is `{"ok": true, ...}` or `{"ok": false, "error": {code, me
 """
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 from utterd.daemon.halves import mend
+from utterd.daemon.refused import explain
 
 VERSION = 1
 
@@ -295,7 +296,9 @@ def decode(frame: bytes) -> tuple[AnyCommand, Encoding]:
             field = parts[-2] if "field" in message and len(parts) >= 3 else ""
         else:
             field = path.rstrip("`").removeprefix("$.").removeprefix("$")
-        raise ProtocolError("bad_request", message, field) from None
+        place = path.rstrip("`").removeprefix("$.")
+        told = explain(message, place, get_args(AnyCommand))
+        raise ProtocolError("bad_request", told, field) from None
     except msgspec.DecodeError as error:
         raise ProtocolError(
             "bad_request", f"the message is not valid {encoding}: {error}"

@@ -17,6 +17,7 @@ from utterd.daemon.bridges.guard import Guard, read_address, read_origin, read_t
 from utterd.daemon.bridges.link import Answers, Link
 from utterd.daemon.config import Config
 from utterd.daemon.protocol import ProtocolError
+from utterd.daemon.refused import explain
 
 log = logging.getLogger("http")
 
@@ -126,7 +127,8 @@ class Bridge:
         except msgspec.ValidationError as error:
             message, _, path = str(error).partition(" - at `$.")
             name = path.rstrip("`")
-            raise ProtocolError("bad_request", message, name) from None
+            told = explain(message, name, (SpeechRequest,))
+            raise ProtocolError("bad_request", told, name) from None
         if body.get("stream_format", "audio") != "audio":
             raise ProtocolError("bad_request", "only `audio` is offered", "stream_format")
         fields = {"text": wanted.input, "voice": wanted.voice, "rate": wanted.speed}
