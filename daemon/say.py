@@ -1,29 +1,24 @@
 """`utterd say` and `utterd synth`."""
 
 import argparse
-import ctypes
 import errno
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
 import uuid
 import wave
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config
+from utterd.daemon.ephemeral import a_daemon
 from utterd.daemon.events import TERMINAL
 from utterd.daemon.utterance import STAGES
 
-START_TIMEOUT_S = 180.0
-PR_SET_PDEATHSIG = 1
-"""<linux/prctl.h>: signal a process when its parent dies."""
 BLANK = " \t\r\n\v\f\ufeff"
 """Around a text; a file may begin with a byte order mark."""
 
@@ -32,7 +27,7 @@ def say(options: argparse.Namespace, config: Config) -> int:
     """Speak the arguments, or each line of standard input as it comes."""
     for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: cancel, and end the daemon of ours
         signal.signal(number, lambda number, _: sys.exit(128 + number))
-    with _daemon(options, config), Client(config, name=f"say-{os.getpid()}") as client:
+    with a_daemon(options, config), Client(config, name=f"say-{os.getpid()}") as client:
         client.subscribe()
         good = True
         for text in _texts(options):
@@ -171,91 +166,3 @@ def _fields(options: argparse.Namespace) -> dict[str, Any]:
     names = ("voice", "rate", "pitch", "volume")
     fields = {name: value for name in names if (value := getattr(options, name)) is not None}
     return fields | {"format": "ssml"} if options.ssml else fields
-
-
-@contextmanager
-def _daemon(options: argparse.Namespace, config: Config) -> Iterator[None]:
-    """A daemon for the length of this call, where `--start` asks for one and none runs."""
-    if not options.start or _answers(config):
-        yield
-        return
-    made = [path for path in (config.run_dir, *config.run_dir.parents) if not path.exists()]
-    command = [sys.executable, "-m", "utterd.daemon.cli", "serve", *_serve_options(options, config)]
-    daemon = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509 - one call into the kernel
-    )
-    try:
-        _wait_until_ready(daemon, config)
-        yield
-    finally:
-        daemon.send_signal(signal.SIGTERM)
-        daemon.wait()
-        for path in made:
-            with suppress(OSError):  # another uses it by now
-                path.rmdir()
-
-
-def _end_with(parent: int) -> Callable[[], None]:
-    """Make a child get SIGTERM when we end, however we end: it is ours alone."""
-    prctl = ctypes.CDLL(None).prctl  # looked up here, not in the child
-
-    def ask() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # we ended before it could ask
-            os._exit(1)
-
-    return ask
-
-
-def _serve_options(options: argparse.Namespace, config: Config) -> list[str]:
-    """How to run the daemon: as the options say, or into a file where there is no device."""
-    given = [
-        argument
-        for name in ("config", "run_dir", "data_dir", "voice", "device", "wav")
-        if (value := getattr(options, name)) is not None
-        for argument in (f"--{name.replace('_', '-')}", str(value))
-    ]
-    given += ["--log-level", options.log_level or "warning"]
-    if config.audio.sink == "device" and (problem := _no_device()):
-        file = Path("utterd.wav").absolute()
-        print(f"utterd: {problem}: speaking into {file}, at the pace of a device", file=sys.stderr)
-        given += ["--wav", str(file)]
-    return given
-
-
-def _no_device() -> str:
-    """Why nothing can be played; empty if something can."""
-    from utterd.audio.devices import list_devices  # noqa: PLC0415 - loads numpy, for few calls
-    from utterd.audio.sink import SinkError  # noqa: PLC0415 - the same
-
-    try:
-        return "" if list_devices() else "there is no sound device"
-    except SinkError as error:
-        return str(error)
-
-
-def _answers(config: Config) -> bool:
-    with Client(config, starting_s=0.0) as client:
-        try:
-            client.call("ping", timeout_s=0.5)
-        except DaemonError:
-            return False
-    return True
-
-
-def _wait_until_ready(daemon: "subprocess.Popen[bytes]", config: Config) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline and daemon.poll() is None:
-        with Client(config, starting_s=0.0) as client:
-            try:
-                client.call("warmup", timeout_s=START_TIMEOUT_S if _answers(config) else 0.5)
-            except DaemonError as error:
-                if error.code != "unavailable":
-                    raise
-            else:
-                return
-        time.sleep(0.1)
-    raise DaemonError("unavailable", "the daemon did not start; run `utterd serve` to see why")
