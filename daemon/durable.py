@@ -1,5 +1,7 @@
 """Keeps the journal true to what happens: added before `accepted`, removed when it is over."""
 
+import fcntl
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +28,9 @@ class Durable:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._journal: Journal | None = None
+        self._claim = -1
+        """Descriptor of the locked file: another daemon with this data folder would say the same
+        again."""
         self._keys: set[Key] = set()
         self._over: set[Key] = set()
         """They have ended, and the journal does not know it yet."""
@@ -50,6 +55,8 @@ class Durable:
         except JournalError as error:
             self.problem = str(error)
             raise
+        if not entries:
+            self.close()  # another daemon may want it
         self._keys = {(entry.client, entry.id) for entry in entries}
         return entries
 
@@ -125,6 +132,8 @@ class Durable:
         """Close the file."""
         if self._journal is not None:
             self._journal.close()
+            self._journal = None
+        self._let_go()
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -138,5 +147,30 @@ class Durable:
 
     def _open(self) -> Journal:
         if self._journal is None:
-            self._journal = Journal(self._path)
+            self._take()
+            try:
+                self._journal = Journal(self._path)
+            except JournalError:
+                self._let_go()
+                raise
         return self._journal
+
+    def _take(self) -> None:
+        """Have the file for ourselves, and let nobody else read what is said."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._claim = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.fchmod(self._claim, 0o600)
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._let_go()
+            raise JournalError(
+                f"{self._path} is in use by another utterd: give each a data folder of its own"
+            ) from None
+        except OSError:
+            return  # the journal will say what is wrong
+
+    def _let_go(self) -> None:
+        if self._claim >= 0:
+            os.close(self._claim)
+            self._claim = -1

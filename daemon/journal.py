@@ -103,6 +103,7 @@ class Journal:
                 database.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()
                 database.execute("PRAGMA journal_mode=WAL").fetchall()
             database.execute("PRAGMA synchronous=FULL")
+            database.execute("PRAGMA secure_delete=ON").fetchall()
             database.execute(f"PRAGMA wal_autocheckpoint={FOLD_PAGES}").fetchall()
             database.execute(_SCHEMA)
         except sqlite3.Error:

@@ -18,7 +18,7 @@ def restore(durable: Durable, voices: Voices, scheduler: Scheduler) -> None:
     try:
         entries = durable.left()
     except JournalError as error:
-        log.error("durable utterances are lost", extra={"reason": str(error)})
+        log.error("durable utterances are not taken up", extra={"reason": str(error)})
         return
     for entry in entries:
         _restore(entry, voices, scheduler)

@@ -99,3 +99,25 @@ def test_text_in_pieces_is_spoken_as_far_as_it_came(daemon):
     daemon.process.wait()
     events = restart_listening(daemon, ["open"])
     assert events["open"][-1]["event"] == "ended"
+
+
+def test_two_daemons_with_one_data_folder_say_nothing_twice(daemon, tmp_path):
+    with daemon.client("reader") as client:
+        client.call("pause")
+        client.call("speak", text=TEXT, id="one", durable=True)
+    other = DaemonProcess(
+        tmp_path / "other",
+        daemon.config.data_dir,
+        *("--voice", "joe-us"),
+        environment={"UTTERD_AUDIO_SINK": "null"},
+    )
+    with other.client("reader") as client:
+        status, health = client.call("status"), client.call("health")
+    other.stop()
+    assert not status["speaking"] + status["waiting"]
+    (trouble,) = health["degraded"]
+    assert trouble["what"] == "journal"
+    assert "in use by another utterd" in trouble["message"]
+    with listening(daemon) as listener, daemon.client("reader") as client:
+        client.call("resume")
+        assert listener.wait_for("one")["event"] == "ended"
