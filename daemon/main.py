@@ -69,17 +69,17 @@ async def _run(config: Config) -> bool:
         asyncio.create_task(_announce(service)),
         asyncio.create_task(_watch(server, ends)),
     ]
-    again = await _wait(service, ends)
+    again = await _wait(service, server, ends)
+    reachable = server.intact()
+    if again:  # at once: what clients send from now on waits for the next daemon
+        server.close()
     notify.notify("STOPPING=1")
     log.info("stopping", extra={"reason": again} if again else None)
-    reachable = server.intact()
     for task in tasks:
         task.cancel()
     if exporter is not None:
         exporter.close()
     if again:
-        # Before the children end: what clients send from now on waits for the next daemon.
-        server.close()
         service.hand_over()
     service.close()
     server.close()
@@ -91,13 +91,16 @@ async def _run(config: Config) -> bool:
     return bool(again) and ends.empty()
 
 
-async def _wait(service: Service, ends: Ends) -> str:
+async def _wait(service: Service, server: Server, ends: Ends) -> str:
     """Wait for the end.
 
     Returns:
         Why another daemon shall take the place of this one; "" if none shall.
     """
-    while (reason := await ends.get()) and not service.is_idle():
+    while reason := await ends.get():
+        server.take_arrived()
+        if service.is_idle():
+            break
         service.renewal.put_off()
     return reason
 

@@ -5,6 +5,7 @@ import grp
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ MESSAGES_OF_ONE_TURN = 64
 """Commands taken before others get their turn: a flood must not starve the children."""
 SUBSCRIPTIONS_OF_ONE_TURN = 1000
 """The same; they are read in a few milliseconds, as fast as a flood of them comes."""
+MOST_ARRIVED = 10_000
+"""Commands of which the sockets are emptied before they are closed; a flood would never end."""
 LONGEST_SUBSCRIPTION = 1024
 """Bytes; a subscriber that sends more loses its connection."""
 
@@ -143,6 +146,15 @@ class Server:
             if taken % MESSAGES_OF_ONE_TURN == 0:
                 await asyncio.sleep(0)
 
+    def take_arrived(self) -> None:
+        """Carry out what has arrived and was not read yet, before the sockets are closed."""
+        for router in self._routers:
+            plain: zmq.Socket[bytes] = zmq.Socket(router)
+            with suppress(zmq.Again):
+                for _ in range(MOST_ARRIVED):
+                    parts = plain.recv_multipart(zmq.NOBLOCK, copy=False)
+                    self._take(router, [part.bytes for part in parts], _connection(parts[-1]))
+
     async def _greet(self, publisher: zmq.asyncio.Socket) -> None:
         """Echo subscriptions to `hello.ANYTHING`.
 
@@ -210,6 +222,9 @@ class Server:
             self._authenticator.stop()
             self._authenticator = None
         self._publishers.clear()
+        for router in self._routers:  # first: nobody reads what arrives from now on
+            router.close(linger=200)
+        self._routers.clear()
         self._context.destroy(linger=200)
         for path in self._files:
             path.unlink(missing_ok=True)
