@@ -84,7 +84,9 @@ def _told(error: Exception) -> tuple[str, int]:
 def _run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in rooms.ROOMS:
         return rooms.ROOMS[arguments[0]](arguments[1:])
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        options.asked.error(f"unrecognized arguments: {' '.join(unknown)}")
     config = load(options.config, flags=_flags(options))
     log.configure(config.log)
     run: Run = options.run
@@ -112,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name: str, run: Run, text: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, parents=[common], help=text, description=text)
-        made.set_defaults(run=run)
+        made.set_defaults(run=run, asked=made)
         return made
 
     serve = command("serve", _serve, "run the daemon in the foreground until Ctrl-C or SIGTERM")
@@ -206,7 +208,7 @@ def _room_parsers(commands: "argparse._SubParsersAction[Parser]") -> None:
         room = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
         room.add_argument("arguments", nargs="*")
         message = f"the options of {name} stand behind it; see utterd {name} --help"
-        room.set_defaults(run=lambda _, __, message=message: _complain(message, USAGE))
+        room.set_defaults(run=lambda _, __, message=message: _complain(message, USAGE), asked=room)
 
 
 def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) -> None:
@@ -218,7 +220,7 @@ def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) 
 
     def action(name: str, text: str) -> argparse.ArgumentParser:
         made = actions.add_parser(name, parents=[common], help=text, description=text)
-        made.set_defaults(action=name)
+        made.set_defaults(action=name, asked=made)
         return made
 
     listing = action("list", "the installed voices; * marks the default")

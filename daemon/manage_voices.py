@@ -95,15 +95,18 @@ def benchmark(options: argparse.Namespace, config: Config) -> int:
 
 def forget(options: argparse.Namespace, config: Config) -> int:
     """Delete what was said from the cache: a daemon's, where one runs, and what is on disk."""
+    deleted = 0
     try:
         with Client(config, starting_s=0.0) as client:
-            client.call("forget")
+            deleted = client.call("forget")["deleted"]
     except DaemonError as error:
         if error.code != "unavailable":
             raise
-    deleted = clear(config.cache_dir)
+    deleted += clear(config.cache_dir)
     if options.json:
         print(json.dumps({"deleted": deleted}))
+    else:
+        print(f"forgot what was said; entries on disk: {deleted}", file=sys.stderr)
     return 0
 
 

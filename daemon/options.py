@@ -48,6 +48,11 @@ def common_options(default: str | None = None) -> Parser:
 def speech_options(parser: argparse.ArgumentParser) -> None:
     """Add what decides how something is said."""
     parser.add_argument("--voice", help="NAME or NAME/SPEAKER")
+    parser.add_argument(
+        "--quality",
+        choices=("fast", "balanced", "high"),
+        help="which voice, where none is named; see `utterd voices benchmark`",
+    )
     parser.add_argument("--rate", type=float, help="speed, 0.5 to 3")
     parser.add_argument("--pitch", type=float, help="0.5 to 2")
     parser.add_argument("--volume", type=float, help="0 to 2")

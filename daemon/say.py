@@ -163,6 +163,6 @@ def _write_wave(file: BinaryIO, samples: bytes, sample_rate: int) -> None:
 
 def _fields(options: argparse.Namespace) -> dict[str, Any]:
     """Options that are fields of `speak` and `synthesize`."""
-    names = ("voice", "rate", "pitch", "volume")
+    names = ("voice", "quality", "rate", "pitch", "volume")
     fields = {name: value for name in names if (value := getattr(options, name)) is not None}
     return fields | {"format": "ssml"} if options.ssml else fields

@@ -23,6 +23,7 @@ CHIRP = "chirp.flac"
 ALIKE = 0.3
 """Least correlation with the chirp that counts as heard; noise and other music stay below 0.1."""
 RATE = 48_000
+_NO_MONITOR = "no sound server with a monitor, or neither pw-record nor parec is installed"
 
 
 def selftest(options: argparse.Namespace, config: Config) -> int:
@@ -52,14 +53,20 @@ def run(config: Config) -> dict[str, Any]:
         heard = None
         if recorder is not None:
             time.sleep(0.3)
-            recorder.send_signal(signal.SIGINT)
-            recorder.wait()
-            heard = _is_in(_samples(Path(__file__).parent / "sounds" / CHIRP), _samples(file))
+            if recorder.poll() is None and file.exists():
+                recorder.send_signal(signal.SIGINT)
+                recorder.wait()
+                heard = _is_in(_samples(Path(__file__).parent / "sounds" / CHIRP), _samples(file))
+            else:  # it has found no server, on a busy machine after a while only
+                recorder.kill()
+                recorder.wait()
+                monitor = _NO_MONITOR
+        problems = "; ".join(client.call("health")["problems"])
     stages = event.get("stages", {})
     played = event.get("event") == "ended"
     return {
         "played": played,
-        "problem": "" if played else str(event.get("message") or event.get("reason", "no device")),
+        "problem": "" if played else problems or str(event.get("message") or event.get("reason")),
         "first_sound_ms": (stages["first_sound"] - stages["received"]) / 1e6 if played else 0.0,
         "monitor": monitor,
         "heard": heard,
@@ -96,7 +103,7 @@ def _record(file: Path) -> "tuple[str, subprocess.Popen[bytes] | None]":
         time.sleep(0.3)
         if child.poll() is None:
             return f"{name} records the speaker's monitor", child
-    return "no sound server with a monitor, or neither pw-record nor parec is installed", None
+    return _NO_MONITOR, None
 
 
 def _samples(file: Path) -> NDArray[np.float32]:

@@ -21,6 +21,9 @@ def status(options: argparse.Namespace, config: Config) -> int:
     print("can be heard" if health["audible"] else "can NOT be heard")
     for problem in health["problems"]:
         print(f"  problem: {problem}")
+    for one in health["degraded"]:
+        if one["message"] not in health["problems"]:
+            print(f"  degraded: {one['what']}: {one['message']}")
     print(
         f"device   {device['name']} ({device['sink']}, {device['rate']} Hz, "
         f"latency {device['latency_ms']} ms, {device['underruns']} underruns, "

@@ -139,6 +139,8 @@ def _head(metrics: Replies) -> Iterator[str]:
         + f"latency {device['latency_ms']} ms, real time "
         + ("granted" if device["realtime"] else "not granted")
     )
+    for one in metrics["degraded"]:
+        yield f"degraded {one['what']}: {one['message']}"
     yield f"sound    {device['underruns']} underruns"
     yield (
         f"player   {player['state']}, {_megabytes(player)}, {player['restarts']} restarts, "

@@ -1,9 +1,11 @@
 """What was said sounds at once when it is said again, is counted, and can be forgotten."""
 
+import json
+
 import pytest
 
 from tests.daemon_process import DaemonProcess, listening
-from tests.e2e.command import PATIENCE_S
+from tests.e2e.command import PATIENCE_S, at, done, run
 from tests.engine.cache.contents import contents
 
 TEXT = "The same again."
@@ -47,7 +49,8 @@ def test_it_is_said_counted_kept_and_forgotten(daemon, tmp_path):
         assert words[0] == words[1] == words[2]
         daemon.wait_until(lambda: cache(client).get("hits") == 2, PATIENCE_S, "two hits")
         daemon.wait_until(lambda: contents(folder) != {}, PATIENCE_S, "an entry on disk")
-        assert client.call("forget")["ok"]
+        told = json.loads(done(run("voices", "forget", "--json", *at(daemon))))
+        assert told == {"deleted": 1}
         daemon.wait_until(lambda: cache(client)["entries"] == 0, PATIENCE_S, "an empty cache")
         assert contents(folder) == {}
         assert client.call("health")["problems"] == []

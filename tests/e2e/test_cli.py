@@ -64,7 +64,8 @@ def test_version():
     [
         ((), "COMMAND"),
         (("sing",), "sing"),
-        (("say", "--loud", "x"), "--loud"),
+        (("say", "--loud", "x"), "--loud; see utterd say --help"),
+        (("voices", "add", "--loud", "x"), "--loud; see utterd voices add --help"),
         (("say", "--rate", "fast", "x"), "--rate"),
         (("say", "--priority", "urgent", "x"), "--priority"),
         (("synth", "x"), "--output"),
@@ -146,6 +147,23 @@ def test_status_tells_what_can_be_heard(quiet_daemon):
     both = json.loads(done(run("status", "--json", *at(quiet_daemon))))
     assert both["health"]["audible"] is True
     assert both["queue"]["waiting"] == []
+
+
+def test_what_is_degraded_is_shown(tmp_path, voices_dir):
+    daemon = DaemonProcess(
+        *(tmp_path / "run", voices_dir, "--voice", "joe-us"),
+        environment={"UTTERD_AUDIO_SINK": "null", "UTTERD_LIMITS_PLAYER_RSS_MB": "1"},
+    )
+    try:
+        with daemon.client() as client:
+            daemon.wait_until(
+                lambda: bool(client.call("health")["degraded"]), PATIENCE_S, "the limit to be told"
+            )
+        status = done(run("status", *at(daemon)))
+        assert status.startswith("can be heard\n  degraded: memory of player: it needs")
+        assert "\ndegraded memory of player: it needs" in done(run("top", "--once", *at(daemon)))
+    finally:
+        daemon.stop()
 
 
 def test_stop_cancels_everything(quiet_daemon):

@@ -118,6 +118,7 @@ def test_a_signal_cancels_what_is_said(quiet_daemon, number, code):
         ((" ",), 2, "empty"),
         (("a" * 20_001,), 2, "20001 characters"),
         (("--voice", "nobody", "x"), 1, "joe-us"),
+        (("--quality", "best", "x"), 2, "fast"),
         (("--voice", "joe-us/nobody", "x"), 1, "nobody"),
         (("--ssml", "<speak>"), 1, "line 1"),
     ],
