@@ -88,7 +88,10 @@ async def _run(config: Config) -> bool:
             f"the sockets in {config.run_dir} were taken away while it ran: start it anew"
         )
     await asyncio.sleep(0.001)  # a signal that came meanwhile
-    return bool(again) and ends.empty()
+    if again and not ends.empty():
+        service.renewal.take_back()
+        again = ""
+    return bool(again)
 
 
 async def _wait(service: Service, server: Server, ends: Ends) -> str:

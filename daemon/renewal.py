@@ -59,6 +59,10 @@ class Renewal:
         )
         leave(self._file, handover)
 
+    def take_back(self) -> None:
+        """No other daemon follows after all: leave nothing, it holds what was said."""
+        self._file.unlink(missing_ok=True)
+
     def take_over(self) -> Handover | None:
         """What the daemon before this one has written down; None if nothing."""
         handover = take(self._file)

@@ -47,3 +47,11 @@ def test_the_next_one_knows_why_and_how_often(grown: Renewal, tmp_path: Path) ->
     assert (handover.gain, handover.voice) == (0.5, "kokoro")
     assert (following.count, following.because) == (1, grown.reason)
     assert Renewal(tmp_path / "handover", 100, began_ns=1).take_over() is None
+
+
+def test_one_that_is_stopped_in_the_last_moment_leaves_nothing(
+    grown: Renewal, tmp_path: Path
+) -> None:
+    grown.hand_over(Records(), gain=0.5, voice="kokoro")
+    grown.take_back()
+    assert not list(tmp_path.iterdir())
