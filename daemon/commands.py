@@ -255,11 +255,11 @@ class Commands:
         return {"ok": True, "voice": voice}
 
     def _forget(self, _: protocol.Forget, call: Call) -> None:
-        self._service.workers.forget()
         folder = self._service.config.cache_dir
         clearing = asyncio.get_running_loop().run_in_executor(None, clear, folder)
 
         def then(done: "asyncio.Future[int]") -> None:
+            self._service.workers.forget()  # not before: they empty the disk too, uncounted
             if (error := done.exception()) is not None:
                 call.answer(protocol.error_reply(ProtocolError("internal", str(error))))
             else:
