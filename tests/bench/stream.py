@@ -124,10 +124,11 @@ def measure(
 ) -> dict[str, Any]:
     """Stream answers for so long, then look at what was heard."""
     answers: dict[str, Answer] = {}
+    missing_ms: list[float] = []
     over = threading.Event()
     with daemon.client("listener") as listening, daemon.client("assistant") as client:
         listening.subscribe()
-        listener = threading.Thread(target=_listen, args=(listening, answers, over))
+        listener = threading.Thread(target=_listen, args=(listening, answers, missing_ms, over))
         listener.start()
         before = client.call("health")["device"]["underruns"]
         psutil.cpu_percent()  # from here on
@@ -157,6 +158,7 @@ def measure(
         "answers": len(answers),
         "characters": sum(answer.sent[-1][1] for answer in answers.values()),
         "underruns": underruns,
+        "missing_ms": missing_ms,
         "gaps": gaps,
         "silences_with_text_ahead_ms": statistics_of([ms for ms, _ in spoken] or [0.0]),
         "recorder_lost_cycles": capture.lost,
@@ -195,7 +197,9 @@ def _stream(
     client.call("finish", timeout_s=60.0, id=answer.id)
 
 
-def _listen(client: Client, answers: dict[str, Answer], over: threading.Event) -> None:
+def _listen(
+    client: Client, answers: dict[str, Answer], missing_ms: list[float], over: threading.Event
+) -> None:
     while not over.is_set():
         for event in client.events(timeout_s=0.2):
             answer = answers.get(event["id"])
@@ -203,6 +207,8 @@ def _listen(client: Client, answers: dict[str, Answer], over: threading.Event) -
                 continue
             if event["event"] == "word":
                 answer.heard.append((event["dac_ns"], event["end"]))
+            elif event["event"] == "underrun":
+                missing_ms.append(event["missing_ms"])
             elif event["event"] in TERMINAL:
                 assert event["event"] == "ended", event
                 answer.ended_ns = event["dac_ns"]
