@@ -19,7 +19,9 @@ log = logging.getLogger("player")
 READY_TIMEOUT_S = 10.0
 """From its start to `Opened` or `DeviceLost`."""
 SILENT_NS = 3_000_000_000
-"""It says that it is alive every second."""
+"""It says that it is alive once a second."""
+OPENING_NS = 9_000_000_000
+"""While it may be opening a device it says nothing; it gives that up by itself after 7 s."""
 
 
 def group_id(name: str) -> int:
@@ -92,8 +94,10 @@ class Player:
         """
         if self.child.state is not State.READY:
             return
-        if time.monotonic_ns() - self.child.heard_ns > SILENT_NS:
-            self.child.kill("no sign of life for 3 s")
+        is_open = self.opened is not None and not self.released
+        silent_ns = SILENT_NS if is_open else OPENING_NS
+        if time.monotonic_ns() - self.child.heard_ns > silent_ns:
+            self.child.kill(f"no sign of life for {silent_ns // 10**9} s")
             return
         reason = self.ceiling.look("player", self.child.ready_ns, self.rss_bytes)
         if reason and idle:
