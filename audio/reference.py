@@ -28,7 +28,7 @@ _LONGEST_SUBSCRIPTION = 1024
 _SUBSCRIPTIONS_OF_ONE_TURN = 64
 """A flood of them must not starve the sound."""
 _BREATH_SECONDS = 0.002
-"""Between turns of a flood: a real-time thread that never sleeps is taken for one that runs wild."""
+"""Between turns of a flood: a real-time thread that never sleeps counts as one that runs wild."""
 _LINGER_MS = 50
 _SAMPLE_BYTES = 4
 
