@@ -30,12 +30,15 @@ CLIENTS = 8
 class Caller(threading.Thread):
     """One client with dice."""
 
-    def __init__(self, config: Config, number: int, operations: int, seed: int) -> None:
+    def __init__(
+        self, config: Config, number: int, operations: int, pause_ms: float, seed: int
+    ) -> None:
         super().__init__()
         self.dice = random.Random(f"{seed}/{number}")
         self.name_ = f"client{number}"
         self.config = config
         self.operations = operations
+        self.pause_ms = pause_ms
         self.accepted: list[tuple[str, str]] = []
         """Ids and priorities, in order."""
         self.cancelled_at: dict[str, int] = {}
@@ -51,7 +54,7 @@ class Caller(threading.Thread):
                 except DaemonError as error:
                     self.refused[error.code] += 1
                 self.done += 1
-                time.sleep(self.dice.expovariate(40))
+                time.sleep(self.dice.expovariate(1000 / self.pause_ms))
 
     def operate(self, client: Client) -> None:
         """One random command."""
@@ -109,6 +112,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--operations", type=int, default=10_000, help="of all clients together")
+    parser.add_argument(
+        "--pause-ms", type=float, default=250.0, help="between a client's operations, mean"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data-dir", type=Path, default=default_data_dir(), help="has the voices")
     parser.add_argument("--json", action="store_true")
@@ -117,7 +123,7 @@ def main() -> None:
         config = Config(paths=Paths(run=f"{folder}/run", data=str(options.data_dir)))
         daemon = start(config, None)
         try:
-            result = storm(config, options.operations, options.seed)
+            result = storm(config, options.operations, options.pause_ms, options.seed)
         finally:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait()
@@ -125,7 +131,7 @@ def main() -> None:
     sys.exit(1 if result["faults"] else 0)
 
 
-def storm(config: Config, operations: int, seed: int) -> dict[str, Any]:
+def storm(config: Config, operations: int, pause_ms: float, seed: int) -> dict[str, Any]:
     """Let it rage, wait until all is silent, and look at what happened."""
     begin = time.monotonic()
     events: list[dict[str, Any]] = []
@@ -139,7 +145,7 @@ def storm(config: Config, operations: int, seed: int) -> dict[str, Any]:
         watcher.subscribe()
         listener = threading.Thread(target=listen, args=(watcher,))
         listener.start()
-        callers = [Caller(config, n, operations // CLIENTS, seed) for n in range(CLIENTS)]
+        callers = [Caller(config, n, operations // CLIENTS, pause_ms, seed) for n in range(CLIENTS)]
         for caller in callers:
             caller.start()
         while any(caller.is_alive() for caller in callers):
@@ -157,6 +163,7 @@ def storm(config: Config, operations: int, seed: int) -> dict[str, Any]:
         "operations": sum(caller.done for caller in callers),
         "accepted": sum(len(caller.accepted) for caller in callers),
         "refused": dict(sum((caller.refused for caller in callers), Counter())),
+        "started": sum(event["event"] == "started" for event in events),
         "terminal": dict(Counter(e["event"] for e in events if e["event"] in TERMINAL)),
         "seconds": round(time.monotonic() - begin, 1),
         "load": os.getloadavg()[0],

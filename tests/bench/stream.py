@@ -4,7 +4,8 @@ An assistant streams answers: tokens of random size at random intervals go throu
 `more`, `append` and `finish`, faster than they can be said, while one process a core computes. All
 of it sounds through a real sound server. A gap is a silence at the speaker's monitor longer than
 --gap-ms while the daemon had at least --ahead characters that were not heard yet; an underrun is
-what the player counts. None of either should be.
+what the player counts. None of either should be, but where the tokens themselves came late: each
+underrun is told with the silence that it ended, and how much text there was when that began.
 """
 
 import argparse
@@ -111,7 +112,8 @@ def main() -> None:
             daemon.stop()
             server.close()
     print(json.dumps(result) if options.json else "\n".join(f"{k}: {v}" for k, v in result.items()))
-    sys.exit(1 if result["gaps"] or result["underruns"] else 0)
+    unexplained = [u for u in result["underruns"] if u["characters_ahead"] >= options.ahead]
+    sys.exit(1 if result["gaps"] or unexplained else 0)
 
 
 def _compute() -> None:
@@ -124,13 +126,14 @@ def measure(
 ) -> dict[str, Any]:
     """Stream answers for so long, then look at what was heard."""
     answers: dict[str, Answer] = {}
-    missing_ms: list[float] = []
+    underruns: list[int] = []
     over = threading.Event()
     with daemon.client("listener") as listening, daemon.client("assistant") as client:
         listening.subscribe()
-        listener = threading.Thread(target=_listen, args=(listening, answers, missing_ms, over))
+        listener = threading.Thread(target=_listen, args=(listening, answers, over))
         listener.start()
-        before = client.call("health")["device"]["underruns"]
+        watch = threading.Thread(target=_watch, args=(daemon, underruns, over))
+        watch.start()
         psutil.cpu_percent()  # from here on
         with server.capture() as recorder:
             dice = random.Random(options.seed)
@@ -145,9 +148,9 @@ def measure(
                     f"\r{elapsed_s:.0f} of {options.minutes * 60:.0f} s   ", end="", file=sys.stderr
                 )
         busy_percent = psutil.cpu_percent()
-        underruns = client.call("health")["device"]["underruns"] - before
         over.set()
         listener.join()
+        watch.join()
     print(file=sys.stderr)
     capture = recorder.result
     spoken = _silences(capture, answers, options.ahead)
@@ -157,8 +160,7 @@ def measure(
         "voice": options.voice,
         "answers": len(answers),
         "characters": sum(answer.sent[-1][1] for answer in answers.values()),
-        "underruns": underruns,
-        "missing_ms": missing_ms,
+        "underruns": [_explained(ns, capture, answers) for ns in underruns],
         "gaps": gaps,
         "silences_with_text_ahead_ms": statistics_of([ms for ms, _ in spoken] or [0.0]),
         "recorder_lost_cycles": capture.lost,
@@ -197,9 +199,28 @@ def _stream(
     client.call("finish", timeout_s=60.0, id=answer.id)
 
 
-def _listen(
-    client: Client, answers: dict[str, Answer], missing_ms: list[float], over: threading.Event
-) -> None:
+def _watch(daemon: DaemonProcess, underruns: list[int], over: threading.Event) -> None:
+    """Note when the player counts underruns, CLOCK_MONOTONIC ns."""
+    with daemon.client("watch") as client:
+        counted = client.call("health")["device"]["underruns"]
+        while not over.wait(0.1):
+            before, counted = counted, client.call("health", timeout_s=60.0)["device"]["underruns"]
+            underruns += [time.monotonic_ns()] * (counted - before)
+
+
+def _explained(ns: int, capture: Capture, answers: dict[str, Answer]) -> dict[str, float]:
+    """The last silence before an underrun was counted, and the characters there were for it."""
+    answer = next(a for a in reversed(answers.values()) if a.sent[0][0] < ns)
+    runs = silences(capture, answer.sent[0][0], ns).tolist()
+    begin, end = next((run for run in reversed(runs) if run[0] < run[1]), (0, 0))
+    return {
+        "silence_ms": round((end - begin) / capture.rate * 1000, 1),
+        "ago_ms": round((ns - capture.time_ns(end)) / 1e6, 1),
+        "characters_ahead": answer.ahead(capture.time_ns(begin)),
+    }
+
+
+def _listen(client: Client, answers: dict[str, Answer], over: threading.Event) -> None:
     while not over.is_set():
         for event in client.events(timeout_s=0.2):
             answer = answers.get(event["id"])
@@ -207,8 +228,6 @@ def _listen(
                 continue
             if event["event"] == "word":
                 answer.heard.append((event["dac_ns"], event["end"]))
-            elif event["event"] == "underrun":
-                missing_ms.append(event["missing_ms"])
             elif event["event"] in TERMINAL:
                 assert event["event"] == "ended", event
                 answer.ended_ns = event["dac_ns"]
