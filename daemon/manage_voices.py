@@ -73,8 +73,13 @@ def remove(options: argparse.Namespace, config: Config) -> int:
 def benchmark(options: argparse.Namespace, config: Config) -> int:
     """Measure the installed voices, with a progress bar, and choose which is which quality."""
     voices = Voices(config.data_dir, config.engine)
+
+    def leave_out(reason: str) -> None:
+        _end_bar()
+        print(f"utterd: {reason}; it is left out", file=sys.stderr)
+
     try:
-        found = measure(config, voices, _bar)
+        found = measure(config, voices, _bar, leave_out)
         qualities.write(config.data_dir, found)
     except (MeasureError, OSError) as error:
         _end_bar()

@@ -51,33 +51,44 @@ class MeasureError(Exception):
     """A voice can't be measured; one line that says why."""
 
 
-def measure(config: Config, voices: Voices, progress: Progress) -> Benchmark:
+def measure(
+    config: Config, voices: Voices, progress: Progress, leave_out: Callable[[str], None]
+) -> Benchmark:
     """Measure all installed voices and choose among them.
 
     Args:
         config: threads and time limits hold as for the daemon.
         voices: the installed ones.
         progress: called with what is done, and the fraction that is done.
+        leave_out: called with a line about each voice that can't speak.
 
     Raises:
-        MeasureError: there is no voice, or one can't speak.
+        MeasureError: there is no voice, or none can speak.
     """
     installed = voices.installed()
     if not installed:
         raise MeasureError("no voice is installed; add one with `utterd voices add kokoro`")
     load = os.getloadavg()[0]
-    found = []
+    found, left_out = [], {}
     for number, (name, voice) in enumerate(installed.items()):
 
         def step(fraction: float, name: str = name, number: int = number) -> None:
             progress(f"measuring {name}", (number + fraction) / len(installed))
 
         step(0.0)
-        with _Bench(voice, config) as bench:
-            found.append(bench.measure(step))
+        try:
+            with _Bench(voice, config) as bench:
+                found.append(bench.measure(step))
+        except MeasureError as error:
+            left_out[name] = qualities.identity(voice)
+            leave_out(str(error))
+    if not found:
+        raise MeasureError("no voice can speak")
     progress("done", 1.0)
     chosen = qualities.choose(found)
-    return Benchmark(qualities.FORMAT, qualities.machine(), time.time(), load, found, chosen)
+    return Benchmark(
+        qualities.FORMAT, qualities.machine(), time.time(), load, found, chosen, left_out
+    )
 
 
 class _Bench:

@@ -144,15 +144,24 @@ def test_real_workers_are_measured(data, capfd) -> None:
     assert "high" in shown[found.chosen["high"]]
 
 
-def test_a_voice_that_cannot_speak_is_told(data) -> None:
+def test_a_voice_that_cannot_speak_is_told_and_left_out(data) -> None:
     (data / "voices" / "two" / "decode.onnx").write_bytes(b"no graph")
     config = Config(paths=Paths(data=str(data)))
+    voices = Voices(data, config.engine)
     steps: list[float] = []
-    with pytest.raises(MeasureError, match="voice two can't speak"):
-        measure(config, Voices(data, config.engine), lambda what, fraction: steps.append(fraction))
+    told: list[str] = []
+    found = measure(config, voices, lambda what, fraction: steps.append(fraction), told.append)
     assert steps == sorted(steps)
+    assert [one.name for one in found.voices] == ["one"]
+    (line,) = told
+    assert "voice two can't speak" in line
+    assert qualities.stale(found, voices.installed()) == ""
+    (data / "voices" / "one" / "decode.onnx").write_bytes(b"no graph")
+    with pytest.raises(MeasureError, match="no voice can speak"):
+        measure(config, voices, lambda what, fraction: None, told.append)
+    nowhere = Voices(data / "nowhere", config.engine)
     with pytest.raises(MeasureError, match="no voice is installed"):
-        measure(config, Voices(data / "nowhere", config.engine), lambda what, fraction: None)
+        measure(config, nowhere, lambda what, fraction: None, told.append)
 
 
 def test_every_action_of_the_command_line_is_there(capfd) -> None:
