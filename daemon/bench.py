@@ -6,6 +6,7 @@ import math
 import os
 import statistics
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -50,7 +51,8 @@ def measure(
     """Speak every sentence `rounds` times with every voice.
 
     Returns:
-        Machine, load, and for each voice the statistics of every stage in ms.
+        Machine, load, how many segments came from the cache and so tell nothing of new text, and
+        for each voice the statistics of every stage in ms.
     """
     result: dict[str, Any] = {
         "cores": os.cpu_count(),
@@ -63,11 +65,20 @@ def measure(
         client.subscribe()
         health = client.call("health")
         result["device"] = health["device"]
+        cached_before = _from_cache(client)
         for voice in voices:
             client.call("warmup", timeout_s=120.0, voice=voice)
             result["voices"][voice or "default"] = _measure_voice(client, sentences, voice, rounds)
+        result["segments_from_cache"] = _from_cache(client) - cached_before
     result["load_after"] = os.getloadavg()[0]
     return result
+
+
+def _from_cache(client: Client) -> int:
+    """Segments that came from the caches of all voices, as workers tell once a second."""
+    time.sleep(1.5)
+    voices = client.call("metrics")["voices"]
+    return sum(voice["cache"]["hits"] for voice in voices if voice["cache"])
 
 
 def _measure_voice(
@@ -111,6 +122,11 @@ def print_tables(result: dict[str, Any]) -> None:
         f"device {device['name']}, {device['rate']} Hz, latency {device['latency_ms']} ms; "
         f"{result['cores']} cores, load {result['load_before']:.2f} to {result['load_after']:.2f}"
     )
+    if cached := result["segments_from_cache"]:
+        print(
+            f"{cached} segments came from the cache: with new text it takes longer "
+            "(measure it with a daemon that has UTTERD_CACHE_MEMORY_MB=0)"
+        )
     for voice, stages in result["voices"].items():
         print(f"\n{voice}: {result['sentences']} sentences, {result['rounds']} times each")
         print(f"{'ms':<42}{'median':>10}{'p95':>10}{'p99':>10}{'max':>10}")

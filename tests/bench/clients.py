@@ -156,13 +156,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
-    if not options.cache:
-        os.environ["UTTERD_CACHE_MEMORY_MB"] = "0"
     if options.voice:
         os.environ["UTTERD_ENGINE_VOICE"] = options.voice
     with tempfile.TemporaryDirectory(prefix="utterd-bench.") as folder:
         config = Config(paths=Paths(run=f"{folder}/run", data=str(options.data_dir)))
-        daemon = start(config, None)
+        daemon = start(config, None, cached=options.cache)
         try:
             with Client(config) as one:
                 one.call("synthesize", text=sentence(random.Random(0)), timeout_s=60)

@@ -66,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="utterd-fuzz.") as folder:
         config = Config(paths=Paths(run=f"{folder}/run", data=str(options.data_dir)))
-        daemon = start(config, None)
+        daemon = start(config, None, cached=True)
         try:
             result = fuzz(config, options.messages, options.seed)
             result["alive"] = daemon.poll() is None

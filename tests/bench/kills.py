@@ -30,6 +30,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.hearing import first_sound_ns, longest_silence_ms
+from tests.bench.latency import UNCACHED
 from tests.daemon_process import DaemonProcess
 from tests.sound_server import Capture, SoundServer
 from utterd.daemon.bench import statistics_of
@@ -69,7 +70,11 @@ def main() -> None:
         data.mkdir()
         (data / "voices").symlink_to(options.voices_dir.absolute() / "voices")
         daemon = DaemonProcess(
-            Path(folder) / "run", data, "--voice", options.voice, environment=server.environment
+            Path(folder) / "run",
+            data,
+            "--voice",
+            options.voice,
+            environment=server.environment | UNCACHED,
         )
         try:
             result = Butcher(server, daemon, data / "journal.sqlite", options).run()

@@ -47,16 +47,21 @@ def main() -> None:
         bench.print_tables(result)
 
 
-def start(config: Config, device: str | None) -> "subprocess.Popen[bytes]":
-    """Run a daemon and wait until its default voice is warm."""
+UNCACHED = {"UTTERD_CACHE_MEMORY_MB": "0", "UTTERD_CACHE_DISK_MB": "0"}
+"""For daemons that say the same again and again, and are measured as if it were new."""
+
+
+def start(config: Config, device: str | None, *, cached: bool = False) -> "subprocess.Popen[bytes]":
+    """Run a daemon, with the cache as configured or none, and wait until its voice is warm."""
     sink = (
         {"UTTERD_AUDIO_SINK": "device", "UTTERD_AUDIO_DEVICE": device}
         if device
         else {"UTTERD_AUDIO_SINK": "null"}
     )
+    environment = os.environ | sink | ({} if cached else UNCACHED)
     command = [sys.executable, "-m", "utterd.daemon.cli", "serve", "--log-level", "warning"]
     command += ["--run-dir", str(config.run_dir), "--data-dir", str(config.data_dir)]
-    daemon = subprocess.Popen(command, env={**os.environ, **sink}, cwd=config.run_dir.parent)
+    daemon = subprocess.Popen(command, env=environment, cwd=config.run_dir.parent)
     while daemon.poll() is None:
         with Client(config) as client:
             try:

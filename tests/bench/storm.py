@@ -121,7 +121,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="utterd-storm.") as folder:
         config = Config(paths=Paths(run=f"{folder}/run", data=str(options.data_dir)))
-        daemon = start(config, None)
+        daemon = start(config, None, cached=True)
         try:
             result = storm(config, options.operations, options.pause_ms, options.seed)
         finally:

@@ -27,6 +27,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.hearing import silences
+from tests.bench.latency import UNCACHED
 from tests.daemon_process import DaemonProcess
 from tests.sound_server import Capture, SoundServer
 from utterd.daemon.bench import statistics_of
@@ -99,7 +100,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="utterd-stream.") as folder:
         run_dir = Path(folder) / "run"
         daemon = DaemonProcess(
-            run_dir, options.data_dir, "--voice", options.voice, environment=server.environment
+            run_dir,
+            options.data_dir,
+            *("--voice", options.voice),
+            environment=server.environment | UNCACHED,
         )
         busy = [multiprocessing.Process(target=_compute, daemon=True) for _ in range(options.busy)]
         try:

@@ -185,6 +185,7 @@ def test_bench_measures_sentences_of_a_file(quiet_daemon, tmp_path):
     assert (found["sentences"], found["rounds"]) == (2, 1)
     assert found["voices"]["default"]["received_to_first_sound"]["n"] == 2
     table = done(run(*command, "--voice", "joe-us"))
+    assert "2 segments came from the cache" in table
     assert "joe-us: 2 sentences" in table
     assert "received -> first sound" in table
 

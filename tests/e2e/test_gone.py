@@ -10,7 +10,10 @@ import zmq
 
 from tests.daemon_process import DaemonProcess
 
-LONG = "This sentence is said over and over again, until nobody listens any more. " * 200
+LONG = " ".join(  # no sentence twice, which the cache would have ready
+    f"This sentence, number {number} of them, is said whether or not anybody listens any more."
+    for number in range(1, 160)
+)
 TOLD = "samples are not wanted any more"
 
 
