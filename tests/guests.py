@@ -22,8 +22,10 @@ def names(script: Path) -> list[str]:
 
 def results(output: str) -> dict[str, dict[str, Any]]:
     """By case, what a guest printed: `error` (empty if it passed) and `seconds`."""
-    lines = [line.removeprefix("CASE ") for line in output.splitlines() if line.startswith("CASE ")]
-    return {case["case"]: case for case in map(json.loads, lines)}
+    # On a console, what others print may stand before it in the same line.
+    lines = [line.partition("CASE {")[2] for line in output.splitlines()]
+    found = [json.JSONDecoder().raw_decode("{" + line)[0] for line in lines if line]
+    return {case["case"]: case for case in found}
 
 
 def run(names_in_script: Mapping[str, Any], clean_up: Callable[[], None] = lambda: None) -> None:
