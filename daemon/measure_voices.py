@@ -63,11 +63,11 @@ def measure(
         leave_out: called with a line about each voice that can't speak.
 
     Raises:
-        MeasureError: there is no voice, or none can speak.
+        MeasureError: no voice can speak.
     """
     installed = voices.installed()
-    if not installed:
-        raise MeasureError("no voice is installed; add one with `utterd voices add kokoro`")
+    for name, problem in voices.problems().items():
+        leave_out(f"the voice {name} can't be used: {problem}")
     load = os.getloadavg()[0]
     found, left_out = [], {}
     for number, (name, voice) in enumerate(installed.items()):

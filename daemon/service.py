@@ -82,7 +82,7 @@ class Service:
         self.closing = False
         self.troubles = Troubles(self.emit)
         self.no_default = ""
-        """Why there is no default voice: none is installed, or not the configured one."""
+        """Why there is no default voice: the wanted one is not there, or can't be read."""
         self._device = DeviceNews(self.emit)
         self._player_restarts = 0
         """Of the player when it last opened the device."""

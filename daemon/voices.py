@@ -1,4 +1,4 @@
-"""Which voice speaks: installed packages, their speakers, and the choice by name or quality."""
+"""Which voice speaks: the packages there are, their speakers, and the choice by name or quality."""
 
 from pathlib import Path
 from typing import Any
@@ -10,19 +10,20 @@ from utterd.engine.voices import install, package
 
 
 class Voices:
-    """The installed voices.
+    """The voice that comes with utterd, and those that were added.
 
     Args:
-        data_dir: holds `voices/NAME/voice.toml`.
+        data_dir: may hold `voices/NAME/voice.toml`.
         config: the defaults.
     """
 
     def __init__(self, data_dir: Path, config: Engine) -> None:
-        self.folder = data_dir / "voices"
+        self._data_dir = data_dir
         self._config = config
         self.preferred = ""
         """What `prefer` was told."""
         self._seen_ns = -1
+        self._listed: dict[str, install.Listed] = {}
         self._installed: dict[str, package.VoicePackage] = {}
         self._measured_seen: tuple[int, int] = (-1, -1)
         self._measured: dict[qualities.Quality, str] = {}
@@ -31,29 +32,37 @@ class Voices:
 
     def installed(self) -> dict[str, package.VoicePackage]:
         """Packages by name; what can't be read is left out. Read again when the folder changes."""
-        try:
-            changed_ns = self.folder.stat().st_mtime_ns
-        except OSError:
-            return {}
+        changed_ns = _changed_ns(self._data_dir / "voices")
         if changed_ns != self._seen_ns:
-            listed = install.list_voices(self.folder.parent)
-            self._installed = {one.name: one.package for one in listed if one.package is not None}
+            self._listed = {one.name: one for one in install.list_voices(self._data_dir)}
+            self._installed = {
+                name: one.package for name, one in self._listed.items() if one.package is not None
+            }
             self._seen_ns = changed_ns
         return self._installed
 
-    def default(self) -> str:
-        """`NAME` or `NAME/SPEAKER` of the default voice; empty if nothing is installed.
+    def problems(self) -> dict[str, str]:
+        """What is wrong with those that can't be read, by name."""
+        self.installed()
+        return {name: one.problem for name, one in self._listed.items() if one.problem}
 
-        As set, as configured, the balanced one as measured, `kokoro`, the first by name.
+    def folder(self, name: str) -> Path:
+        """Where a voice lies; where it would lie if it is gone since it was asked for."""
+        self.installed()
+        listed = self._listed.get(name)
+        return listed.folder if listed else self._data_dir / "voices" / name
+
+    def default(self) -> str:
+        """`NAME` or `NAME/SPEAKER` of the default voice.
+
+        As set, as configured, the balanced one as measured, the one that comes with utterd.
         """
-        if self.preferred or self._config.voice:
-            return self.preferred or self._config.voice
-        if (balanced := self.measured().get("balanced")) is not None:
-            return balanced
-        installed = self.installed()
-        if "kokoro" in installed:
-            return "kokoro"
-        return next(iter(installed), "")
+        return (
+            self.preferred
+            or self._config.voice
+            or self.measured().get("balanced")
+            or package.BUILT_IN.name
+        )
 
     def prefer(self, voice: str) -> None:
         """Make a voice the default until the daemon ends."""
@@ -62,13 +71,10 @@ class Voices:
     def measured(self) -> dict[qualities.Quality, str]:
         """Voices by quality as `utterd voices benchmark` chose them, where that still holds."""
         installed = self.installed()
-        try:
-            changed_ns = (self.folder.parent / qualities.FILE).stat().st_mtime_ns
-        except OSError:
-            changed_ns = 0
+        changed_ns = _changed_ns(self._data_dir / qualities.FILE)
         if (changed_ns, self._seen_ns) != self._measured_seen:
             self._measured_seen = changed_ns, self._seen_ns
-            found = qualities.read(self.folder.parent)
+            found = qualities.read(self._data_dir)
             self._measured = qualities.valid(found, installed)
             self.stale = qualities.stale(found, installed)
         return self._measured
@@ -97,12 +103,12 @@ class Voices:
         """
         name, _, speaker = wanted.partition("/")
         installed = self.installed()
-        if not installed:
+        if problem := self.problems().get(name):
             raise ProtocolError(
-                "unknown_voice", "no voice is installed; run `utterd voices add kokoro`", "voice"
+                "unknown_voice", f"the voice {name} can't be used: {problem}", "voice"
             )
         if name not in installed:
-            known = ", ".join(installed)
+            known = ", ".join(installed) or "none"
             raise ProtocolError(
                 "unknown_voice", f"no voice {name!r} is installed (installed: {known})", "voice"
             )
@@ -133,3 +139,11 @@ class Voices:
             }
             for name, found in self.installed().items()
         ]
+
+
+def _changed_ns(path: Path) -> int:
+    """When it was changed; 0 where it is not there."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -267,7 +267,7 @@ class Workers:
         cache = self._config.cache
         process.send(
             engine.Configure(
-                voice_dir=str(self._voices.folder / voice),
+                voice_dir=str(self._voices.folder(voice)),
                 threads=self._config.engine.threads,
                 lexicon=self._config.paths.lexicon,
                 emoji=self._config.engine.emoji,

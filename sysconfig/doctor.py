@@ -33,7 +33,6 @@ CHECKS: tuple[Check, ...] = (
     gpu.gpu,
     gpu.libraries,
     files.space,
-    files.voices,
     files.versions,
     latency.wake_up,
 )

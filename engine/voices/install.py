@@ -1,4 +1,4 @@
-"""`utterd voices add | remove | list`: what stands below `DATA/voices`.
+"""`utterd voices add | remove | list`: what stands below `DATA/voices`, and what is built in.
 
 Adding a voice rewrites its graph and needs the `onnx` package (extra `voices`); everything else
 here, and speaking, does without.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from utterd.engine.voices import package, staging
-from utterd.engine.voices.package import MANIFEST, VoiceError, VoicePackage
+from utterd.engine.voices.package import BUILT_IN, MANIFEST, VoiceError, VoicePackage
 from utterd.engine.voices.staging import Progress
 
 _PACKAGE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(==[A-Za-z0-9.!+]+)?")
@@ -21,9 +21,14 @@ _PACKAGE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(==[A-Za-z0
 class Listed:
     """What stands under a voice's name: a package, or what is wrong with it."""
 
-    name: str
+    folder: Path
     package: VoicePackage | None
     problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is asked for by."""
+        return self.folder.name
 
 
 def add(source: str, data_dir: Path, progress: Progress) -> VoicePackage:
@@ -52,26 +57,40 @@ def add(source: str, data_dir: Path, progress: Progress) -> VoicePackage:
 def remove(name: str, data_dir: Path) -> None:
     """Remove a voice, and what an unfinished `add` left of it.
 
+    Where it stood before the built-in one of its name, that is heard again.
+
     Raises:
         VoiceError: there is none, or it can't be removed.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or not staging.remove(data_dir, name):
-        known = ", ".join(voice.name for voice in list_voices(data_dir)) or "none"
-        raise VoiceError(f"there is no voice {name!r}; voices here: {known}")
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) and staging.remove(data_dir, name):
+        return
+    if name == BUILT_IN.name:
+        raise VoiceError(
+            f"the voice {name} comes with utterd and can't be removed; "
+            "another becomes the default by `voice` of [engine]"
+        )
+    known = ", ".join(voice.name for voice in list_voices(data_dir))
+    raise VoiceError(f"there is no voice {name!r}; voices here: {known}")
 
 
 def list_voices(data_dir: Path) -> list[Listed]:
-    """All voices, by name. Manifests are read; checksums only when a voice is loaded."""
-    folder = data_dir / "voices"
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    return [_listed(folder / name) for name in names if not name.startswith(".")]
+    """All voices, by name. Manifests are read; checksums only when a voice is loaded.
+
+    The built-in one is always among them, as the last to be asked of its name: one that was added
+    stands before it.
+    """
+    added = data_dir / "voices"
+    paths = added.iterdir() if added.is_dir() else ()
+    folders = {BUILT_IN.name: BUILT_IN}
+    folders |= {path.name: path for path in paths if not path.name.startswith(".")}
+    return [_listed(folders[name]) for name in sorted(folders)]
 
 
 def _listed(folder: Path) -> Listed:
     try:
-        return Listed(folder.name, package.read(folder))
+        return Listed(folder, package.read(folder))
     except VoiceError as error:
-        return Listed(folder.name, None, str(error))
+        return Listed(folder, None, str(error))
 
 
 def _from_path(path: Path, data_dir: Path, progress: Progress) -> str:

@@ -12,6 +12,8 @@ import msgspec
 
 MANIFEST = "voice.toml"
 FORMAT = 1
+BUILT_IN = Path(__file__).with_name("builtin") / "small"
+"""The voice that comes with utterd: always there, so that nothing has to be added first."""
 
 Kind = Literal["kokoro", "vits", "small"]
 
@@ -86,7 +88,7 @@ class VoicePackage:
 
     def _verify_file(self, name: str, file: File) -> None:
         path = self.folder / name
-        remedy = "remove the voice and add it again"
+        remedy = _mend(self.folder, "remove the voice and add it again")
         try:
             size = path.stat().st_size
             if size != file.bytes:
@@ -107,12 +109,15 @@ def read(folder: Path) -> VoicePackage:
     try:
         manifest = msgspec.toml.decode(path.read_bytes(), type=Manifest)
     except OSError as error:
-        raise VoiceError(f"{path} can't be read ({error.strerror}): no voice here") from None
+        mend = _mend(folder, "no voice here")
+        raise VoiceError(f"{path} can't be read ({error.strerror}): {mend}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise VoiceError(f"{path} is no voice manifest: {error}") from None
+        mend = _mend(folder, "add the voice again")
+        raise VoiceError(f"{path} is no voice manifest ({error}): {mend}") from None
     if manifest.format != FORMAT:
+        mend = _mend(folder, "add the voice again")
         raise VoiceError(
-            f"{path} has format {manifest.format}, this version reads {FORMAT}: add the voice again"
+            f"{path} has format {manifest.format}, this version reads {FORMAT}: {mend}"
         )
     if manifest.default_speaker not in manifest.speakers:
         raise VoiceError(f"{path}: default_speaker is none of its speakers")
@@ -152,6 +157,11 @@ def sha256(path: Path) -> str:
     """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _mend(folder: Path, otherwise: str) -> str:
+    """What to do about a damaged package; nobody added the one that comes with utterd."""
+    return "install utterd again" if folder == BUILT_IN else otherwise
 
 
 def _sync(path: Path) -> None:

@@ -1,12 +1,9 @@
-"""Files: disk space, voices and their checksums, engine caches, versions of libraries."""
+"""Files: disk space, versions of libraries."""
 
-import hashlib
 import importlib.metadata
 import re
 import shutil
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 from utterd.sysconfig.check import Finding, Scene, broken, fine, warning
 
@@ -25,21 +22,6 @@ def space(scene: Scene) -> Iterator[Finding]:
         yield warning("disk", text, "the next voice may not fit", mend)
     else:
         yield fine("disk", text)
-
-
-def voices(scene: Scene) -> Iterator[Finding]:
-    """Every file of every voice against the size and checksum in its manifest."""
-    manifests = sorted((scene.data / "voices").glob("*/voice.toml"))
-    if not manifests:
-        text = f"none under {scene.data / 'voices'}"
-        yield broken("voices", text, "there is no voice to speak with", "utterd voices add kokoro")
-    for manifest in manifests:
-        name = manifest.parent.name
-        if problem := _damage(manifest):
-            mend = f"utterd voices remove {name} && utterd voices add {name}"
-            yield broken(f"voice {name}", problem, "it won't load, or speaks nonsense", mend)
-        else:
-            yield fine(f"voice {name}", "every file is as its manifest says")
 
 
 def versions(_scene: Scene) -> Iterator[Finding]:
@@ -62,24 +44,6 @@ def versions(_scene: Scene) -> Iterator[Finding]:
             yield broken("versions", text, "utterd may not start", f"pip install '{name}>={least}'")
         found += 1
     yield fine("versions", f"{found} libraries checked")
-
-
-def _damage(manifest: Path) -> str:
-    """What is wrong with a voice; empty if nothing is."""
-    try:
-        files = tomllib.loads(manifest.read_text(encoding="utf-8"))["files"]
-        for name, told in files.items():
-            path = manifest.parent / name
-            if path.stat().st_size != told["bytes"]:
-                return f"{name} has {path.stat().st_size} bytes instead of {told['bytes']}"
-            with path.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != told["sha256"]:
-                    return f"{name} has another checksum"
-    except OSError as error:
-        return f"{Path(str(error.filename)).name}: {error.strerror}"
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return "voice.toml is no manifest"
-    return ""
 
 
 def _version(name: str) -> str:

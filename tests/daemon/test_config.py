@@ -26,7 +26,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "audio.device": ("12", "12"),
     "audio.wav": ("x.wav", "x.wav"),
     "audio.rate": ("44100", 44100),
-    "audio.period_ms": ("5", 5.0),
+    "audio.period_ms": ("8", 8.0),
     "audio.ramp_ms": ("2.5", 2.5),
     "audio.gain": ("0.5", 0.5),
     "audio.speed": ("4", 4.0),

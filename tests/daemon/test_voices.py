@@ -9,7 +9,9 @@ import pytest
 from utterd.daemon.config import Engine
 from utterd.daemon.protocol import ProtocolError, Speak
 from utterd.daemon.voices import Voices
-from utterd.engine.voices.package import FORMAT, Manifest, describe_files, write
+from utterd.engine.voices import install as installing
+from utterd.engine.voices import package
+from utterd.engine.voices.package import BUILT_IN, FORMAT, Manifest, describe_files, write
 
 
 def install(data: Path, name: str, *speakers: str) -> None:
@@ -47,26 +49,76 @@ def refusal(voices: Voices, wanted: str) -> str:
     return caught.value.message
 
 
-def test_without_a_voice_the_error_says_what_to_do(tmp_path: Path) -> None:
-    voices = Voices(tmp_path, Engine())
-    assert voices.installed() == {}
-    assert voices.default() == ""
-    assert voices.describe() == []
-    assert "utterd voices add" in refusal(voices, "")
+def test_with_nothing_added_the_built_in_voice_speaks(tmp_path: Path) -> None:
+    voices = Voices(tmp_path / "nowhere", Engine())
+    assert list(voices.installed()) == ["small"]
+    assert voices.installed() is voices.installed(), "read once"
+    assert voices.choose(Speak(text="x")) == ("small", "")
+    assert voices.choose(Speak(text="x", quality="high")) == ("small", "")
+    assert [(one["name"], one["default"]) for one in voices.describe()] == [("small", True)]
+    assert voices.folder("small") == BUILT_IN
+    assert voices.problems() == {}
 
 
 def test_the_default_voice(tmp_path: Path) -> None:
     install(tmp_path, "amy")
-    assert Voices(tmp_path, Engine()).default() == "amy"
     install(tmp_path, "kokoro")
-    assert Voices(tmp_path, Engine()).default() == "kokoro"
-    assert Voices(tmp_path, Engine(voice="amy/main")).default() == "amy/main"
+    assert Voices(tmp_path, Engine()).default() == "small"
+    configured = Voices(tmp_path, Engine(voice="amy/main"))
+    assert configured.default() == "amy/main"
+    configured.prefer("kokoro")
+    assert configured.default() == "kokoro"
+
+
+def test_a_voice_that_was_added_stands_before_the_built_in_one_of_its_name(tmp_path: Path) -> None:
+    voices = Voices(tmp_path, Engine())
+    built_in = voices.installed()["small"]
+    install(tmp_path, "small", "mine")
+    assert voices.folder("small") == tmp_path / "voices" / "small"
+    assert voices.installed()["small"].manifest.speakers == ("mine",)
+    assert voices.default() == "small"
+    shutil.rmtree(tmp_path / "voices" / "small")
+    touch(tmp_path)
+    assert voices.installed()["small"] == built_in
+    shutil.rmtree(tmp_path / "voices")
+    assert voices.installed()["small"] == built_in
+
+
+@pytest.mark.parametrize("content", [None, "format = "])
+def test_a_damaged_installation_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
+) -> None:
+    built_in = tmp_path / "package" / "small"
+    if content is not None:
+        built_in.mkdir(parents=True)
+        (built_in / "voice.toml").write_text(content)
+    for module in (package, installing):
+        monkeypatch.setattr(module, "BUILT_IN", built_in)
+    voices = Voices(tmp_path, Engine())
+    assert voices.default() == "small"
+    message = refusal(voices, "small")
+    assert "the voice small can't be used" in message
+    assert message.endswith("install utterd again")
+    assert refusal(voices, "amy").endswith("(installed: none)")
+    assert list(voices.problems()) == ["small"]
+    install(tmp_path, "small")
+    assert voices.choose(Speak(text="x")) == ("small", "")
+
+
+def test_where_a_voice_lies_that_is_gone(tmp_path: Path) -> None:
+    """Its worker, started again, finds nothing there and says so."""
+    install(tmp_path, "amy")
+    voices = Voices(tmp_path, Engine())
+    assert voices.folder("amy") == tmp_path / "voices" / "amy"
+    shutil.rmtree(tmp_path / "voices" / "amy")
+    touch(tmp_path)
+    assert voices.folder("amy") == tmp_path / "voices" / "amy"
 
 
 def test_a_voice_is_chosen_by_name_by_quality_or_by_default(tmp_path: Path) -> None:
     install(tmp_path, "kokoro", "zf_001", "zm_010")
     install(tmp_path, "small")
-    voices = Voices(tmp_path, Engine(fast="small", high="kokoro/zm_010"))
+    voices = Voices(tmp_path, Engine(voice="kokoro", fast="small", high="kokoro/zm_010"))
     assert voices.choose(Speak(text="x")) == ("kokoro", "")
     assert voices.choose(Speak(text="x", quality="fast")) == ("small", "")
     assert voices.choose(Speak(text="x", quality="balanced")) == ("kokoro", "")
@@ -86,15 +138,15 @@ def test_an_unknown_voice_or_speaker_names_those_there_are(tmp_path: Path) -> No
 
 def test_what_comes_and_goes_is_seen(tmp_path: Path) -> None:
     voices = Voices(tmp_path, Engine())
-    assert voices.installed() == {}
+    assert list(voices.installed()) == ["small"]
     install(tmp_path, "amy")
-    assert list(voices.installed()) == ["amy"]
+    assert list(voices.installed()) == ["amy", "small"]
     assert voices.installed() is voices.installed(), "read again only when the folder changed"
     install(tmp_path, "bob")
-    assert list(voices.installed()) == ["amy", "bob"]
+    assert list(voices.installed()) == ["amy", "bob", "small"]
     shutil.rmtree(tmp_path / "voices" / "amy")
     touch(tmp_path)
-    assert list(voices.installed()) == ["bob"]
+    assert list(voices.installed()) == ["bob", "small"]
 
 
 def test_a_package_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
@@ -102,7 +154,10 @@ def test_a_package_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "voices" / "torn").mkdir()
     (tmp_path / "voices" / "torn" / "voice.toml").write_text("format = ", encoding="utf-8")
     (tmp_path / "voices" / ".adding").mkdir()
-    assert list(Voices(tmp_path, Engine()).installed()) == ["amy"]
+    voices = Voices(tmp_path, Engine())
+    assert list(voices.installed()) == ["amy", "small"]
+    assert "no voice manifest" in voices.problems()["torn"]
+    assert "the voice torn can't be used" in refusal(voices, "torn")
 
 
 def test_the_list_for_clients(tmp_path: Path) -> None:
@@ -112,6 +167,7 @@ def test_the_list_for_clients(tmp_path: Path) -> None:
     assert [(one["name"], one["default"]) for one in described] == [
         ("amy", True),
         ("kokoro", False),
+        ("small", False),
     ]
     assert described[1]["speakers"] == ["zf_001", "zm_010"]
     assert described[1]["sample_rate"] == 24_000

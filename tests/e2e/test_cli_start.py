@@ -56,6 +56,19 @@ def test_start_speaks_into_a_file_where_there_is_no_device_and_leaves_only_that(
     assert [path.name for path in tmp_path.iterdir()] == ["utterd.wav"]
 
 
+def test_with_nothing_added_the_built_in_voice_speaks(tmp_path):
+    """From an empty data folder: nothing is installed, fetched or named."""
+    output = tmp_path / "out.wav"
+    place = ("--run-dir", str(tmp_path / "run"), "--data-dir", str(tmp_path / "data"))
+    said = run("say", "--start", *place, "--wav", str(output), "--json", "你好，hello。")
+    events = [json.loads(line) for line in done(said).splitlines()]
+    assert [e["voice"] for e in events if e["event"] == "started"] == ["small"]
+    assert events[-1]["event"] == "ended"
+    with wave.open(str(output)) as wav:
+        data = np.frombuffer(wav.readframes(wav.getnframes()), np.int16)
+    assert np.abs(data.astype(int)).max() > 1000
+
+
 def test_start_that_is_ended_takes_its_daemon_along(tmp_path, voices_dir):
     run_dir, output = tmp_path / "run", tmp_path / "out.wav"
     place = ("--run-dir", str(run_dir), "--data-dir", str(voices_dir), "--wav", str(output))
@@ -75,9 +88,10 @@ def test_start_that_is_ended_takes_its_daemon_along(tmp_path, voices_dir):
 def test_start_that_cannot_speak_says_why_and_leaves_nothing(tmp_path):
     run_dir = tmp_path / "run"
     place = ("--run-dir", str(run_dir), "--data-dir", str(tmp_path / "data"))
-    result = run("say", "--start", *place, "--wav", str(tmp_path / "out.wav"), "Hello.")
+    options = ("--wav", str(tmp_path / "out.wav"), "--voice", "nobody")
+    result = run("say", "--start", *place, *options, "Hello.")
     assert result.returncode == 1
-    assert "utterd voices add" in result.stderr.splitlines()[-1]
+    assert "no voice 'nobody' is installed (installed: small)" in result.stderr.splitlines()[-1]
     assert "Traceback" not in result.stderr
     assert processes_of(run_dir) == []
     assert not run_dir.exists()

@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
+import shutil
 
 import pytest
 
 from tests.e2e.command import at, complaint, done, run
+from utterd.engine.voices.package import BUILT_IN
 
 
 def test_voices_lists_with_and_without_its_action(quiet_daemon):
@@ -19,14 +22,33 @@ def test_voices_lists_with_and_without_its_action(quiet_daemon):
 
 def test_voices_come_and_go(joe_dir, tmp_path):
     place = ("--data-dir", str(tmp_path / "data"))
-    assert "utterd voices add" in done(run("voices", *place))
+    assert [v["name"] for v in json.loads(done(run("voices", "--json", *place)))] == ["small"]
+    assert done(run("voices", *place)).startswith("* small ")
     result = run("voices", "add", *place, str(joe_dir))
     assert done(result) == ""
     assert "added the voice joe-us" in result.stderr.splitlines()[-1]
-    assert [v["name"] for v in json.loads(done(run("voices", "--json", *place)))] == ["joe-us"]
+    found = json.loads(done(run("voices", "--json", *place)))
+    assert [(v["name"], v["default"]) for v in found] == [("joe-us", False), ("small", True)]
     assert done(run("voices", "remove", *place, "joe-us")) == ""
-    assert json.loads(done(run("voices", "--json", *place))) == []
+    assert [v["name"] for v in json.loads(done(run("voices", "--json", *place)))] == ["small"]
     assert "joe-us" in complaint(run("voices", "remove", *place, "joe-us"), 1)
+
+
+def test_the_built_in_voice_is_hidden_but_never_removed(tmp_path):
+    place = ("--data-dir", str(tmp_path / "data"))
+    before = json.loads(done(run("voices", "--json", *place)))
+    assert "comes with utterd" in complaint(run("voices", "remove", *place, "small"), 1)
+    other = tmp_path / "other"
+    shutil.copytree(BUILT_IN, other)
+    manifest = (other / "voice.toml").read_text()
+    (other / "voice.toml").write_text(re.sub("licence = .*", 'licence = "MIT"', manifest))
+    done(run("voices", "add", *place, str(other)))
+    (shown,) = json.loads(done(run("voices", "--json", *place)))
+    assert (shown["name"], shown["licence"], shown["default"]) == ("small", "MIT", True)
+    result = run("voices", "remove", *place, "small")
+    assert done(result) == ""
+    assert "comes with utterd speaks again" in result.stderr
+    assert json.loads(done(run("voices", "--json", *place))) == before
 
 
 def test_a_voice_that_cannot_be_used_is_told(tmp_path):

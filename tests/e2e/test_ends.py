@@ -236,6 +236,7 @@ def test_a_broken_voice_fails_what_waits_for_it_with_the_reason(tmp_path, voices
     daemon = DaemonProcess(
         tmp_path / "run",
         tmp_path / "data",
+        *("--voice", "joe-us"),
         environment={"UTTERD_AUDIO_SINK": "null"},
         wait=False,
     )
@@ -255,13 +256,15 @@ def test_a_voice_that_is_added_later_is_found(tmp_path, voices_dir):
     daemon = DaemonProcess(
         tmp_path / "run",
         tmp_path / "data",
+        *("--voice", "joe-us"),
         environment={"UTTERD_AUDIO_SINK": "null"},
         wait=False,
     )
     try:
         daemon.wait_until((daemon.run_dir / "control.sock").exists, 10.0, "the socket")
         with daemon.client() as client:
-            assert "no voice is installed" in client.call("health")["problems"][-1]
+            problem = client.call("health")["problems"][-1]
+            assert problem == "no voice 'joe-us' is installed (installed: small)"
             voices = tmp_path / "data" / "voices"
             voices.mkdir(parents=True)
             (voices / "joe-us").symlink_to(voices_dir / "voices" / "joe-us")

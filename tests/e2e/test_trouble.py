@@ -10,6 +10,7 @@ def daemon(tmp_path):
     process = DaemonProcess(
         tmp_path / "run",
         tmp_path / "data",
+        *("--voice", "joe-us"),
         environment={
             "UTTERD_AUDIO_DEVICE": "there is no such device",
             "UTTERD_AUDIO_SINK": "device",
@@ -40,7 +41,7 @@ def test_a_missing_voice_is_degraded_until_it_is_there(daemon, voices_dir):
 
     with listening(daemon) as listener:
         daemon.wait_until(lambda: "default voice" in degraded("health"), 20.0, "it to be told")
-        assert "utterd voices add" in degraded("health")["default voice"]
+        assert "no voice 'joe-us'" in degraded("health")["default voice"]
         assert degraded("metrics") == degraded("health")
         (daemon.run_dir.parent / "data").mkdir(exist_ok=True)
         (daemon.run_dir.parent / "data" / "voices").symlink_to(voices_dir / "voices")

@@ -14,7 +14,7 @@ import pytest
 
 from utterd.engine.voices import install, staging
 from utterd.engine.voices.fetch import Archive, fetch
-from utterd.engine.voices.package import VoiceError
+from utterd.engine.voices.package import BUILT_IN, VoiceError
 
 NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_NO_INDEX": "", "PIP_FIND_LINKS": ""}
 
@@ -22,6 +22,11 @@ NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_NO_INDEX": "", "PI
 def quiet(step: str, fraction: float) -> None:
     assert step
     assert 0.0 <= fraction <= 1.0
+
+
+def others(data: Path) -> list[install.Listed]:
+    """Listed voices but the built-in one."""
+    return [one for one in install.list_voices(data) if one.folder != BUILT_IN]
 
 
 def left(data: Path) -> list[str]:
@@ -47,7 +52,7 @@ def test_a_finished_package_is_copied_and_checked(joe_dir, tmp_path):
     assert seen[-1] == 1.0
     assert added.folder == tmp_path / "voices" / "joe-us"
     assert left(tmp_path) == ["joe-us"]
-    assert [(v.name, v.problem) for v in install.list_voices(tmp_path)] == [("joe-us", "")]
+    assert [(v.name, v.problem) for v in others(tmp_path)] == [("joe-us", "")]
 
 
 def test_a_damaged_package_is_not_copied(joe_dir, tmp_path):
@@ -93,7 +98,7 @@ def test_speakers_that_are_none_are_refused(kokoro_dir, tmp_path):
         np.savez(file, zf_x=np.zeros((3, 3), np.float32))
     with pytest.raises(VoiceError, match="holds 9 numbers"):
         install.add(str(source), tmp_path, quiet)
-    assert install.list_voices(tmp_path) == []
+    assert others(tmp_path) == []
 
 
 @pytest.mark.parametrize("source", ["", "no such/../thing", "a b", "-r", "x;y", "--index-url=z"])
@@ -152,25 +157,44 @@ def test_npm_comes_from_a_wheel_where_there_is_none(tmp_path, monkeypatch):
 
 def test_remove_names_what_there_is(joe_dir, tmp_path):
     install.add(str(joe_dir), tmp_path, quiet)
-    with pytest.raises(VoiceError, match="no voice 'kokoro'; voices here: joe-us"):
+    with pytest.raises(VoiceError, match="no voice 'kokoro'; voices here: joe-us, small"):
         install.remove("kokoro", tmp_path)
     for name in ("../joe-us", ".joe-us.lock", "", "a/b"):
         with pytest.raises(VoiceError, match="there is no voice"):
             install.remove(name, tmp_path)
     install.remove("joe-us", tmp_path)
     assert left(tmp_path) == []
-    with pytest.raises(VoiceError, match="voices here: none"):
+    with pytest.raises(VoiceError, match="voices here: small"):
         install.remove("joe-us", tmp_path)
+
+
+def test_the_built_in_voice_stays(joe_dir, tmp_path):
+    """It gives way to one of its name, and is there again when that is removed."""
+    (listed,) = install.list_voices(tmp_path / "nowhere")
+    assert (listed.name, listed.folder, listed.problem) == ("small", BUILT_IN, "")
+    with pytest.raises(VoiceError, match="comes with utterd and can't be removed"):
+        install.remove("small", tmp_path)
+    mine = tmp_path / "mine"
+    shutil.copytree(joe_dir, mine)
+    manifest = (mine / "voice.toml").read_text()
+    (mine / "voice.toml").write_text(manifest.replace('name = "joe-us"', 'name = "small"'))
+    install.add(str(mine), tmp_path, quiet)
+    (standing,) = install.list_voices(tmp_path)
+    assert standing.folder == tmp_path / "voices" / "small"
+    assert standing.package.manifest.kind == "vits"
+    install.remove("small", tmp_path)
+    assert install.list_voices(tmp_path) == [listed]
+    listed.package.verify()
 
 
 def test_a_broken_voice_is_listed_with_its_problem(joe_dir, tmp_path):
     install.add(str(joe_dir), tmp_path, quiet)
     (tmp_path / "voices" / "joe-us" / "voice.toml").write_text("name = 3")
-    (listed,) = install.list_voices(tmp_path)
+    (listed,) = others(tmp_path)
     assert listed.package is None
     assert "no voice manifest" in listed.problem
     install.add(str(joe_dir), tmp_path, quiet)
-    assert install.list_voices(tmp_path)[0].package
+    assert others(tmp_path)[0].package
 
 
 ADD = "import sys; from pathlib import Path; from utterd.engine.voices import install; "
@@ -188,7 +212,7 @@ def test_killed_at_any_step_the_old_voice_stays_and_the_next_try_works(joe_dir, 
             adding.stdout.readline()
         adding.send_signal(signal.SIGKILL)
         adding.wait()
-    (listed,) = install.list_voices(tmp_path)
+    (listed,) = others(tmp_path)
     listed.package.verify()
     if adding.returncode == -signal.SIGKILL:
         assert old.stat().st_ino == inode

@@ -1,6 +1,5 @@
 """Each check on a made-up machine: fine, and with the fault it is for; the table, JSON, bundle."""
 
-import hashlib
 import importlib.metadata
 import io
 import json
@@ -233,33 +232,6 @@ def test_libraries_that_do_not_fit_the_driver(scene, monkeypatch, installed, cou
     monkeypatch.setattr(importlib.metadata, "distributions", lambda: found)
     monkeypatch.setattr(gpu, "_driver_cuda", lambda _: 12)
     assert len(list(gpu.libraries(scene))) == count
-
-
-def voice(scene, **sums):
-    folder = scene.data / "voices/joe"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "graph.onnx").write_bytes(b"weights")
-    told = {"bytes": 7, "sha256": hashlib.sha256(b"weights").hexdigest(), **sums}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in told.items()]
-    text = '[files."graph.onnx"]\n' + "\n".join(lines)
-    (folder / "voice.toml").write_text(text)
-    return folder
-
-
-def test_voices_whole_and_damaged(scene):
-    assert verdicts(files.voices, scene) == [Verdict.BROKEN]
-    folder = voice(scene)
-    assert verdicts(files.voices, scene) == [Verdict.FINE]
-    for fault, words in (
-        (lambda: voice(scene, sha256="0"), "another checksum"),
-        (lambda: voice(scene, bytes=8), "7 bytes instead of 8"),
-        (lambda: (voice(scene), (folder / "graph.onnx").unlink()), "No such file"),
-        (lambda: (folder / "voice.toml").write_text("name = 3"), "no manifest"),
-    ):
-        fault()
-        (finding,) = files.voices(scene)
-        assert finding.verdict is Verdict.BROKEN
-        assert words in finding.found
 
 
 @pytest.mark.parametrize(

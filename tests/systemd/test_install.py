@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.systemd import installed
+from utterd.engine.voices import package
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 EXPECTED = {
@@ -30,6 +31,14 @@ def test_everything_is_in_its_place(staged):
     assert {path.name for path in staged.iterdir()} == {"usr"}
     text = (staged / "usr/local/lib/systemd/system/utterd.service").read_text()
     assert "ExecStart=/usr/local/bin/utterd serve" in text
+
+
+def test_the_built_in_voice_is_there_with_all_its_files(staged):
+    packages = "usr/local/lib/utterd/lib/python3.*/site-packages"
+    (folder,) = staged.glob(f"{packages}/utterd/engine/voices/builtin/small")
+    voice = package.read(folder)
+    voice.verify()
+    assert voice.manifest == package.read(package.BUILT_IN).manifest
 
 
 def test_nothing_remembers_the_staging_folder(staged):
