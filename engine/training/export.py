@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,16 @@ from typing import Any
 import msgspec
 import torch
 
-from utterd.engine.training import checkpoint, graphs, plan
+from utterd.engine.training import checkpoint, dataset, graphs, plan
+from utterd.engine.training.dataset import Example
 from utterd.engine.training.network import KERNEL, Acoustic, Prosody, Shape
+from utterd.engine.training.quantise import ranges
 from utterd.engine.voices import package
 from utterd.engine.voices.small import Network
 from utterd.engine.voices.small_frames import SAMPLE_RATE
 
+_EXAMPLES = 100
+"""Items of the corpus, a few minutes of speech."""
 _ORIGIN = "distilled from Kokoro-82M v1.0 (hexgrad, Apache-2.0), speaker {speaker}"
 
 
@@ -37,7 +42,8 @@ def main(arguments: argparse.Namespace) -> int:
         "speaker": planned.speaker,
         "teacher_sha256": planned.teacher,
     }
-    write(arguments.out, arguments.name, networks, planned, recipe)
+    examples = dataset.Corpus([arguments.corpus]).train[:_EXAMPLES]
+    write(arguments.out, arguments.name, networks, planned, recipe=recipe, examples=examples)
     return 0
 
 
@@ -74,17 +80,23 @@ def write(
     name: str,
     networks: Networks,
     planned: plan.Plan,
+    *,
     recipe: dict[str, Any],
+    examples: Sequence[Example],
 ) -> package.VoicePackage:
-    """Write the package; a folder of that name is replaced when all is there."""
+    """Write the package; a folder of that name is replaced when all is there.
+
+    What `examples` need is what the 8 bits of the graphs can hold.
+    """
     unfinished = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
+    acoustic, prosody, shape = networks.acoustic, networks.prosody, networks.shape
+    seen = ranges(acoustic, prosody, shape, examples)
     with torch.no_grad():
-        graphs.write_encode(unfinished / "encode.onnx", networks.acoustic, networks.prosody)
-        graphs.write_decode(unfinished / "decode.onnx", networks.acoustic, networks.shape)
-    shape = networks.shape
-    looks = networks.acoustic.encoder.dilations, networks.prosody.phonemes.dilations
+        graphs.write_encode(unfinished / "encode.onnx", acoustic, prosody, seen)
+        graphs.write_decode(unfinished / "decode.onnx", acoustic, shape, seen)
+    looks = acoustic.encoder.dilations, prosody.phonemes.dilations
     network = Network(
         planned.vocabulary,
         hidden=shape.encoder,

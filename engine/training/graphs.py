@@ -1,21 +1,18 @@
-"""The network as two ONNX graphs: static operators, no control flow, half-precision weights."""
+"""The network as two ONNX graphs: static operators, no control flow, perceptrons in 8 bits."""
 
 import warnings
 from pathlib import Path
 
-import numpy as np
 import onnx
 import torch
-from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
 from utterd.engine.training.files import write_whole
 from utterd.engine.training.network import FEATURES, KERNEL, Acoustic, Prosody, Shape
+from utterd.engine.training.quantise import Ranges, quantise
 from utterd.engine.training.spectra import BINS, SPAN, MatrixTransform
 
 OPSET = 20
-_HALF_FROM = 256
-"""Weights of at least so many numbers are stored in half precision."""
 
 
 class Encode(nn.Module):
@@ -52,7 +49,7 @@ class Decode(nn.Module):
         return (samples, overlap, *kept)
 
 
-def write_encode(path: Path, acoustic: Acoustic, prosody: Prosody) -> None:
+def write_encode(path: Path, acoustic: Acoustic, prosody: Prosody, seen: Ranges) -> None:
     """Write `encode.onnx`."""
     tokens = torch.tensor([[0, 43, 44, 45, 46, 0]])
     _write(
@@ -60,11 +57,12 @@ def write_encode(path: Path, acoustic: Acoustic, prosody: Prosody) -> None:
         Encode(acoustic, prosody),
         (tokens,),
         {"tokens": {1: "phonemes"}},
-        ["hidden", "durations", "contour"],
+        outputs=["hidden", "durations", "contour"],
+        seen=seen,
     )
 
 
-def write_decode(path: Path, acoustic: Acoustic, shape: Shape) -> None:
+def write_decode(path: Path, acoustic: Acoustic, shape: Shape, seen: Ranges) -> None:
     """Write `decode.onnx`: inputs hidden, features, source, noise, overlap, state_0, ..."""
     blocks, reach = 8, 2 * (KERNEL // 2)
     states = [f"state_{i}" for i in range(shape.decoder_blocks)]
@@ -85,7 +83,7 @@ def write_decode(path: Path, acoustic: Acoustic, shape: Shape) -> None:
         **{name: {1: f"kept_{name}"} for name in states},
     }
     outputs = ["samples", "overlap_next", *(f"{name}_next" for name in states)]
-    _write(path, Decode(acoustic, shape), arguments, axes, outputs)
+    _write(path, Decode(acoustic, shape), arguments, axes, outputs=outputs, seen=seen)
 
 
 def _write(
@@ -93,7 +91,9 @@ def _write(
     module: nn.Module,
     arguments: tuple[Tensor, ...],
     axes: dict[str, dict[int, str]],
+    *,
     outputs: list[str],
+    seen: Ranges,
 ) -> None:
     temporary = path.with_suffix(".whole")
     with warnings.catch_warnings():
@@ -111,22 +111,6 @@ def _write(
         )
     model = onnx.load(str(temporary))
     temporary.unlink()
-    halve(model)
+    quantise(model, seen)
     onnx.checker.check_model(model, full_check=True)
     write_whole(path, model.SerializeToString())
-
-
-def halve(model: onnx.ModelProto) -> None:
-    """Store large float32 weights as float16 behind a Cast, which runtimes fold at loading."""
-    casts = []
-    for tensor in model.graph.initializer:
-        size = int(np.prod(tensor.dims))
-        if tensor.data_type != onnx.TensorProto.FLOAT or size < _HALF_FROM:
-            continue
-        half = numpy_helper.to_array(tensor).astype(np.float16)
-        name = tensor.name
-        tensor.CopyFrom(numpy_helper.from_array(half, f"{name}_half"))
-        casts.append(helper.make_node("Cast", [tensor.name], [name], to=onnx.TensorProto.FLOAT))
-    nodes = [*casts, *model.graph.node]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)

@@ -72,7 +72,7 @@ class Block(nn.Module):
         with torch.autocast(y.device.type, torch.bfloat16, enabled=self.mixed and self.training):
             y = self.down(nn.functional.gelu(self.up(y)))
         y = y * self.gain
-        out: Tensor = x[:, self.reach : x.shape[1] - self.reach] + y
+        out: Tensor = x[:, self.reach : -self.reach] + y
         return out
 
 

@@ -51,17 +51,17 @@ class PulseTrain(nn.Module):
         Returns:
             (B, T, HOP); zero where unvoiced.
         """
-        phase, before, after, voiced = source.unsqueeze(-1).unbind(2)
-        slopes = torch.stack((before, after), 2)
-        cycles = phase.unsqueeze(-1) + slopes * self.steps
+        phase, slopes, voiced = source[..., 0:1], source[..., 1:3], source[..., 3:4]
+        before = slopes[..., 0:1]
+        cycles = phase.unsqueeze(-1) + slopes.unsqueeze(-1) * self.steps
         cycles = cycles - torch.round(cycles)
-        cycles = torch.where(cycles.abs() < 1e-5, torch.full_like(cycles, 1e-5), cycles)
+        cycles = torch.where(cycles.abs() < 1e-5, 1e-5, cycles)
         limit = TOP_HZ / (SAMPLE_RATE / HOP) / before.clamp(min=0.5).unsqueeze(-1)
         count = torch.floor(limit)
         angle = cycles * math.pi
         whole = (torch.sin(angle * (2 * count + 1)) / torch.sin(angle) - 1) * 0.5
         rest = (limit - count) * torch.cos(angle * (2 * count + 2))
-        return ((whole + rest) * voiced.unsqueeze(-1)).flatten(2)
+        return _rows((whole + rest) * voiced.unsqueeze(-1), HOP)
 
 
 class Transform(Protocol):
@@ -137,14 +137,14 @@ class MatrixTransform(nn.Module):
     def spectrum(self, frames: Tensor) -> tuple[Tensor, Tensor]:
         """See `Transform`."""
         grid = _grid(frames).transpose(2, 3)  # (B, T, b, a)
-        real, imaginary = (grid @ self.first).chunk(2, -1)  # (B, T, b, c)
+        real, imaginary = torch.split(grid @ self.first, _ROOT, -1)  # (B, T, b, c)
         turned_real = real * self.twiddle_cos + imaginary * self.twiddle_sin
         turned_imaginary = imaginary * self.twiddle_cos - real * self.twiddle_sin
         both = torch.cat((turned_real, turned_imaginary), 2).transpose(2, 3)  # (B, T, c, 2b)
-        out_real, out_imaginary = (both @ self.second).chunk(2, -1)  # (B, T, c, d)
+        out_real, out_imaginary = torch.split(both @ self.second, _ROOT // 2, -1)  # (B, T, c, d)
         return (
-            out_real.transpose(2, 3).flatten(2) * self.keep,
-            out_imaginary.transpose(2, 3).flatten(2) * self.keep,
+            _rows(out_real.transpose(2, 3), BINS) * self.keep,
+            _rows(out_imaginary.transpose(2, 3), BINS) * self.keep,
         )
 
     def signal(self, real: Tensor, imaginary: Tensor) -> Tensor:
@@ -152,15 +152,26 @@ class MatrixTransform(nn.Module):
         grid_real = _grid(real * self.keep).transpose(2, 3)
         grid_imaginary = _grid(imaginary * self.keep).transpose(2, 3)
         both = torch.cat((grid_real, grid_imaginary), -1)  # (B, T, c, 2d)
-        part_real, part_imaginary = (both @ self.back_first).chunk(2, -1)  # (B, T, c, b)
+        part_real, part_imaginary = torch.split(both @ self.back_first, _ROOT, -1)  # (B, T, c, b)
         turned_real = part_real * self.twiddle_cos - part_imaginary * self.twiddle_sin
         turned_imaginary = part_real * self.twiddle_sin + part_imaginary * self.twiddle_cos
         both = torch.cat((turned_real, turned_imaginary), 2).transpose(2, 3)  # (B, T, b, 2c)
-        return (both @ self.back_second).transpose(2, 3).flatten(2)  # (B, T, a, b)
+        return _rows((both @ self.back_second).transpose(2, 3), FFT)  # (B, T, a, b)
 
 
 def _grid(values: Tensor) -> Tensor:
-    return values.reshape(values.shape[0], values.shape[1], -1, _ROOT)
+    return _rows(values, values.shape[2] // _ROOT, _ROOT)
+
+
+def _rows(values: Tensor, *sizes: int) -> Tensor:
+    """Reshape what lies in each (batch, frame); in a graph the number of frames alone is open."""
+    return values.reshape(int(values.shape[0]), -1, *map(int, sizes))
+
+
+def _shifted(rows: Tensor) -> list[Tensor]:
+    """SPAN views of (B, T, ..), each T - SPAN + 1 long, cut by constants: graphs have them free."""
+    last = SPAN - 1
+    return [rows[:, i : i - last if i < last else None] for i in range(SPAN)]
 
 
 class Analysis(nn.Module):
@@ -175,8 +186,7 @@ class Analysis(nn.Module):
 
     def forward(self, blocks: Tensor) -> tuple[Tensor, Tensor]:
         """Return real and imaginary parts (B, T-3, F) of blocks (B, T, HOP)."""
-        count = blocks.shape[1] - (SPAN - 1)
-        spans = torch.cat([blocks[:, i : i + count] for i in range(SPAN)], -1)
+        spans = torch.cat(_shifted(blocks), -1)
         spectrum: tuple[Tensor, Tensor] = self.transform.spectrum(
             spans[..., _PAD : _PAD + FFT] * self.scaled
         )
@@ -209,9 +219,9 @@ class Synthesis(nn.Module):
         """
         frames = self.transform.signal(real, imaginary) * self.weights
         frames = torch.cat((overlap, nn.functional.pad(frames, (_PAD, _PAD))), 1)
-        count = frames.shape[1] - (SPAN - 1)
         # Block j is the last quarter of frame j - 1 and the first of frame j + 2.
         parts = [
-            frames[:, i : i + count, HOP * (SPAN - 1 - i) : HOP * (SPAN - i)] for i in range(SPAN)
+            rows[..., HOP * (SPAN - 1 - i) : HOP * (SPAN - i)]
+            for i, rows in enumerate(_shifted(frames))
         ]
         return sum(parts[1:], parts[0]), frames[:, -(SPAN - 1) :]

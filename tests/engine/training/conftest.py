@@ -8,8 +8,9 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from utterd.engine.training import export, plan
+from utterd.engine.training import dataset, export, plan
 from utterd.engine.training.network import Acoustic, Prosody, Shape
+from utterd.engine.voices import small_frames
 from utterd.engine.voices.kokoro_symbols import SYMBOLS
 from utterd.engine.voices.package import VoicePackage
 
@@ -43,7 +44,19 @@ def networks() -> export.Networks:
 def package(networks: export.Networks, tmp_path_factory: pytest.TempPathFactory) -> VoicePackage:
     folder = tmp_path_factory.mktemp("voice") / "tiny"
     planned = plan.Plan(1, "zf_test", "0" * 64, SYMBOLS, [])
-    return export.write(folder, "tiny", networks, planned, {"why": "a test"})
+    said = [random_example(np.random.default_rng(seed)) for seed in range(4)]
+    return export.write(folder, "tiny", networks, planned, recipe={"why": "a test"}, examples=said)
+
+
+def random_example(rng: np.random.Generator) -> dataset.Example:
+    """An item of 12 tokens and 120 frames; nobody listens to its sound."""
+    ends = np.sort(rng.integers(1, 120, 12))
+    ends[-1] = 120
+    f0, energy = rng.uniform(9, 400, 120), rng.uniform(0, 16, 120)
+    frames = small_frames.frames(ends, f0, energy)
+    tokens = rng.choice(sorted(SYMBOLS.values()), 12).astype(np.int16)
+    audio = np.zeros(120 * small_frames.HOP, np.int16)
+    return dataset.Example(0, tokens, ends, frames, f0, energy, audio)
 
 
 @pytest.fixture(scope="session")

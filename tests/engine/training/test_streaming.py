@@ -74,7 +74,7 @@ def test_the_graph_says_what_the_network_says(networks, hidden, frames, whole, d
             overlap,
             states,
         )
-    # Weights are stored in half precision.
+    # Its perceptrons have 8 bits.
     error = np.abs(samples[0].numpy() - whole)
     assert error.max() < 0.05 * np.abs(whole).max()
 
