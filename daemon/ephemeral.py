@@ -28,7 +28,7 @@ def a_daemon(options: argparse.Namespace, config: Config) -> Iterator[None]:
         config: as those options make it.
 
     Raises:
-        DaemonError: it did not start.
+        DaemonError: it did not start, or its voice can't be loaded.
     """
     if not options.start or _answers(config):
         yield
@@ -102,14 +102,10 @@ def _answers(config: Config) -> bool:
 
 def _wait_until_ready(daemon: "subprocess.Popen[bytes]", config: Config) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline and daemon.poll() is None:
-        with Client(config, starting_s=0.0) as client:
-            try:
-                client.call("warmup", timeout_s=START_TIMEOUT_S if _answers(config) else 0.5)
-            except DaemonError as error:
-                if error.code != "unavailable":
-                    raise
-            else:
-                return
+    while not _answers(config):
+        if daemon.poll() is not None or time.monotonic() > deadline:
+            message = "the daemon did not start; run `utterd serve` to see why"
+            raise DaemonError("unavailable", message)
         time.sleep(0.1)
-    raise DaemonError("unavailable", "the daemon did not start; run `utterd serve` to see why")
+    with Client(config, starting_s=0.0) as client:  # asked once: asking makes it load the voice
+        client.call("warmup", timeout_s=START_TIMEOUT_S)

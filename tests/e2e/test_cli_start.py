@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import wave
@@ -12,6 +13,7 @@ import psutil
 
 from tests.daemon_process import listening
 from tests.e2e.command import LONG, PATIENCE_S, UTTERD, at, done, finish, run, spawn
+from utterd.engine.voices.package import BUILT_IN
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -95,6 +97,19 @@ def test_start_that_cannot_speak_says_why_and_leaves_nothing(tmp_path):
     assert "Traceback" not in result.stderr
     assert processes_of(run_dir) == []
     assert not run_dir.exists()
+
+
+def test_start_with_a_voice_that_cannot_be_loaded_says_why_at_once(tmp_path):
+    """As with a damaged installation: the default voice is there, and one of its files is not."""
+    voice = tmp_path / "data" / "voices" / "small"
+    shutil.copytree(BUILT_IN, voice)
+    (voice / "decode.onnx").write_bytes(b"no graph")
+    place = ("--run-dir", str(tmp_path / "run"), "--data-dir", str(tmp_path / "data"))
+    result = run("say", "--start", *place, "--wav", str(tmp_path / "out.wav"), "Hello.")
+    assert result.returncode == 3
+    assert "decode.onnx has 8 bytes" in result.stderr.splitlines()[-1]
+    assert 1 <= result.stderr.count("ERROR engine") <= 2, "it is loaded once, and when asked for"
+    assert processes_of(tmp_path / "run") == []
 
 
 def test_start_uses_a_daemon_that_runs(quiet_daemon):
