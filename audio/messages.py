@@ -22,7 +22,8 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
     """Where the `wav` sink writes."""
     rate: int = 0
     """Rate of the sink in Hz; 0 means the device's own (48000 for `wav` and `null`)."""
-    period_ms: float = 10.0
+    period_ms: float = 5.0
+    """The device buffers four of them."""
     ramp_ms: float = 5.0
     """Length of the ramps at fences, pauses and the edges of gaps."""
     speed: float = 1.0

@@ -14,6 +14,10 @@ from utterd.audio.sink import Format, SinkError, takes_sound
 
 _PREFERRED_RATE = 48_000
 """Taken where the device can do it: most hardware and all sound servers run at it."""
+_PERIODS_AHEAD = 3
+"""Latency asked for; PortAudio's buffer on ALSA is one period more. Many short periods stand a
+thread that is woken late better than few long ones of the same sum: as soon as one was taken, it is
+filled up again."""
 _LARGER_LATENCIES_MS = (25.0, 50.0, 200.0)
 """For servers that work in steps of 1024 samples (PipeWire in virtual machines), 2048, and more."""
 _FIRST_SOUND_SECONDS = 1.7
@@ -24,6 +28,9 @@ _WAKE_SLOWER = 2.0
 """A device that was let go may take so long to sound, or so many times what it took at first."""
 _PACE_SECONDS = 1.0
 _PACE_SHARE = 0.9
+_LATE_TIMES = 3
+_LATE_SECONDS = 600.0
+"""A device that ran empty so often in such a time has too small a buffer for this machine."""
 _UNAVAILABLE = -9985  # paDeviceUnavailable
 _BAD_SAMPLE_FORMAT = -9994  # paSampleFormatNotSupported
 
@@ -32,7 +39,8 @@ class DeviceSink:
     """A sound device, opened anew as often as needed.
 
     The smallest buffer is tried first. Where the sound server works in larger steps than that,
-    it takes no sound, or only now and then; then a larger buffer is tried.
+    it takes no sound, or only now and then; then a larger buffer is tried. So it is where the
+    machine is late for it again and again.
 
     Args:
         core: The audio thread's data.
@@ -46,9 +54,10 @@ class DeviceSink:
         self._stream: Any = None
         self._format: Format | None = None
         self._fresh = False
-        self._latencies = [configure.period_ms]
-        self._latencies += [ms for ms in _LARGER_LATENCIES_MS if ms > configure.period_ms]
+        latency_ms = _PERIODS_AHEAD * configure.period_ms
+        self._latencies = [latency_ms, *(ms for ms in _LARGER_LATENCIES_MS if ms > latency_ms)]
         self._pace_from = 0.0, 0
+        self._late_from = 0.0, 0
         self._again: Callable[[], Format] | None = None
         """Opens the device as it was opened last, where it was let go since."""
         self._patience = 0.0
@@ -196,7 +205,7 @@ class DeviceSink:
             return SinkError(
                 "vanished", f"the sound device {self.name!r} has stopped: is it plugged in?"
             )
-        return self._slow(self._format)
+        return self._slow(self._format) or self._late(self._format)
 
     def _slow(self, opened: Format) -> SinkError | None:
         """Whether sound has been taken at much less than its rate, for a while."""
@@ -208,12 +217,34 @@ class DeviceSink:
         share = (taken - taken_before) / ((now - begin) * opened.rate)
         if share >= _PACE_SHARE or share == 0.0 or len(self._latencies) == 1:
             return None  # not at all is another matter: the device stands still
-        del self._latencies[0]
         return SinkError(
             "stalled",
             f"{opened.device} takes sound at {share:.0%} of its rate: its buffer of "
-            f"{opened.latency_ms:.0f} ms is too small, opening it with {self._latencies[0]:.0f} ms",
+            f"{opened.latency_ms:.0f} ms is too small, opening it with {self._larger():.0f} ms",
         )
+
+    def _late(self, opened: Format) -> SinkError | None:
+        """Whether it ran empty again and again; noticed when nothing sounds."""
+        begin, empty_before = self._late_from
+        now, empty = time.monotonic(), self._core.host_underruns
+        if now - begin > _LATE_SECONDS:
+            self._late_from = now, empty
+            return None
+        times = empty - empty_before
+        if times < _LATE_TIMES or len(self._latencies) == 1 or self._core.place()[0] != 0:
+            return None
+        return SinkError(
+            "stalled",
+            f"{opened.device} ran empty {times} times within {now - begin:.0f} s: this machine is "
+            f"late for a buffer of {opened.latency_ms:.0f} ms, opening it with "
+            f"{self._larger():.0f} ms",
+        )
+
+    def _larger(self) -> float:
+        """Choose the next larger buffer for the next opening; returns its latency in ms."""
+        self._late_from = time.monotonic(), self._core.host_underruns
+        del self._latencies[0]
+        return self._latencies[0]
 
     def close(self) -> None:
         """Drop what the device still has and close it. This may hang; the caller limits it."""

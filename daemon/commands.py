@@ -136,7 +136,7 @@ class Commands:
         return {"ok": True, "id": command.id}
 
     def _finish(self, command: protocol.Finish, call: Call) -> Reply:
-        self._service.scheduler.finish(call.client, command.id)
+        self._service.scheduler.finish(call.client, command.id, call.received_ns)
         with suppress(ProtocolError):  # all that was confirmed is on disk; the trouble is told
             self._keep(call.client, command.id)
         return {"ok": True, "id": command.id}

@@ -90,10 +90,10 @@ class Line:
         self.waiting.append(utterance)
         self.waiting.sort(key=lambda u: (u.priority, u.order))
 
-    def complete(self, utterance: Utterance) -> None:
+    def complete(self, utterance: Utterance, now_ns: int) -> None:
         """Nothing more of its text will arrive."""
         pieces = self.arriving.finish(utterance.key)
-        utterance.closed = True
+        utterance.closed, utterance.closed_ns = True, now_ns
         if not utterance.pieces and not pieces:
             pieces = [Piece("", 0)]
         self.extend(utterance, pieces)

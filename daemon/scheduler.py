@@ -175,13 +175,13 @@ class Scheduler:
         )
         self.line.extend(utterance, pieces)
 
-    def finish(self, client: str, id_: str) -> None:
+    def finish(self, client: str, id_: str, now_ns: int) -> None:
         """Complete an utterance begun with `more`.
 
         Raises:
             ProtocolError: `unknown_id`, `bad_request` where the text is complete already.
         """
-        self.line.complete(self._find_open(client, id_))
+        self.line.complete(self._find_open(client, id_), now_ns)
 
     def cancel(self, now_ns: int, client: str, id_: str = "", *, everyone: bool = False) -> int:
         """Cancel one utterance of a client, all of a client, or all.
@@ -316,7 +316,7 @@ class Scheduler:
             if utterance.deadline_ns <= now_ns:
                 self._cutting.drop(utterance, "expired", now_ns)
         for key in self.line.arriving.stale(now_ns):
-            self.line.complete(self.line.known[key])
+            self.line.complete(self.line.known[key], now_ns)
         for key, pieces in self.line.arriving.flush(now_ns):
             self.line.extend(self.line.known[key], pieces)
         self.sounding.cue(now_ns)

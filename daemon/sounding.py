@@ -18,6 +18,8 @@ class Sounding:
     def __init__(self, line: Line, cutting: Cutting) -> None:
         self._line = line
         self._cutting = cutting
+        self.text_waits = 0
+        """Gaps that the player has counted where it was the text that was late."""
 
     def player_said(self, message: audio.FromPlayer, now_ns: int) -> None:
         """Take a message of the player about a generation."""
@@ -83,9 +85,12 @@ class Sounding:
     def _runs_dry(self, utterance: Utterance, message: audio.Underrun) -> None:
         if message.missing_ms:
             utterance.stand_still(message.position)
-        if utterance.closed:  # else it is the text that is late, not the samples
-            underrun = events.Underrun(missing_ms=message.missing_ms, count=message.count)
-            self._line.emit(utterance, underrun)
+        began_ns = message.ns - round(message.missing_ms * 1e6)
+        if message.missing_ms and not (utterance.closed and utterance.closed_ns <= began_ns):
+            self.text_waits += 1
+            return
+        underrun = events.Underrun(missing_ms=message.missing_ms, count=message.count)
+        self._line.emit(utterance, underrun)
 
     def _cue(self, utterance: Utterance, now_ns: int) -> None:
         while (due := utterance.next_cue_ns()) and due <= now_ns:

@@ -125,6 +125,8 @@ class Utterance:
     """What has arrived of it."""
     closed: bool = False
     """Nothing more will arrive."""
+    closed_ns: int = 0
+    """When that came to be, of a text that arrived in pieces."""
     pieces: list[Piece] = field(default_factory=list)
     """Text that may be spoken."""
 

@@ -105,6 +105,7 @@ struct core {
     struct level level;
     uint64_t missing_frames;
     uint32_t underruns;
+    uint32_t host_underruns; /* those of them that the host has told */
     uint64_t host_underflow_ns;
     uint64_t wake_frames; /* left until the sink is awake and sound may begin */
     uint32_t noise_state;

@@ -295,6 +295,12 @@ static PyObject *get_underruns(PyObject *self, void *ignored) {
     return PyLong_FromUnsignedLong(__atomic_load_n(&core_of(self)->underruns, __ATOMIC_RELAXED));
 }
 
+static PyObject *get_host_underruns(PyObject *self, void *ignored) {
+    (void)ignored;
+    uint32_t count = __atomic_load_n(&core_of(self)->host_underruns, __ATOMIC_RELAXED);
+    return PyLong_FromUnsignedLong(count);
+}
+
 static PyObject *get_wav_errno(PyObject *self, void *ignored) {
     (void)ignored;
     return PyLong_FromLong(__atomic_load_n(&core_of(self)->wav_errno, __ATOMIC_ACQUIRE));
@@ -344,6 +350,7 @@ static PyGetSetDef properties[] = {
     {"taken", get_taken, NULL, NULL, NULL},
     {"runaway", get_runaway, NULL, NULL, NULL},
     {"underruns", get_underruns, NULL, NULL, NULL},
+    {"host_underruns", get_host_underruns, NULL, NULL, NULL},
     {"wav_errno", get_wav_errno, NULL, NULL, NULL},
     {"events_lost", get_events_lost, NULL, NULL, NULL},
     {"frames_copied", get_frames_copied, NULL, NULL, NULL},

@@ -466,6 +466,7 @@ void host_underflow(struct core *core, uint64_t now_ns) {
     if (core->generation == 0 || core->state == PAUSED)
         return;
     core->underruns++;
+    core->host_underruns++;
     if (now_ns - core->host_underflow_ns < 100000000u)
         return; /* counted; told at most ten times a second */
     core->host_underflow_ns = now_ns;

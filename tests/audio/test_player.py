@@ -47,7 +47,7 @@ def test_a_wav_file_holds_what_was_written(start: Start, tmp_path: Path) -> None
     path = tmp_path / "out.wav"
     running = start(sink="wav", wav_path=str(path), speed=20.0)
     opened = running.wait(Opened)
-    assert (opened.rate, opened.channels, opened.period_frames) == (RATE, 2, 480)
+    assert (opened.rate, opened.channels, opened.period_frames) == (RATE, 2, 240)
     assert str(path) in opened.device
     wave = tone(30_000)
     with running.held():

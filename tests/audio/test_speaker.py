@@ -1,9 +1,13 @@
 """The player on a real sound server: what its speaker plays is what was written."""
 
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
+import psutil
 import pytest
 import soxr
 
@@ -159,7 +163,7 @@ def test_a_pause_at_the_speaker(running: Running, sound_server: SoundServer) -> 
     assert len(loud) >= 47_500
 
 
-@pytest.mark.parametrize(("quantum", "period_ms"), [(1024, 10.0), (512, 7.5)])
+@pytest.mark.parametrize(("quantum", "period_ms"), [(1024, 5.0), (512, 2.5)])
 def test_a_server_with_large_steps_gets_a_larger_buffer(
     sound_server: SoundServer, quantum: int, period_ms: float
 ) -> None:
@@ -258,3 +262,51 @@ def test_a_server_that_comes_later(sound_server: SoundServer) -> None:
         assert running.wait(Ended).samples == 4800
     finally:
         running.close()
+
+
+def test_a_machine_that_is_late_again_and_again_gets_a_larger_buffer(
+    sound_server: SoundServer,
+) -> None:
+    running = Running(Configure(), sound_server.environment)
+    try:
+        opened = running.wait(Opened)
+        running.writer.write(1, 0, voice(96_000), VOICE_RATE, last=True)
+        running.wait(Started)
+        for _ in range(3):  # not so often that the device seems to be slow
+            hold_up(running.player.pid, 0.03)
+            running.listen(1.0)
+        assert not [m for m in running.messages if isinstance(m, DeviceLost)]
+        running.wait(Ended)
+        lost = running.wait(DeviceLost)
+        assert "late for a buffer" in lost.message
+        again = running.wait(Opened, after=running.messages.index(lost))
+        assert again.latency_ms > opened.latency_ms
+    finally:
+        running.close()
+
+
+URGENT = """
+import os, sys, time
+os.sched_setaffinity(0, {0})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+until = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < until:
+    pass
+"""
+"""More urgent than the callback (20), less than the sound server's client (88)."""
+
+
+def hold_up(pid: int, seconds: float) -> None:
+    """Keep the callback's thread from its processor for a while: something is more urgent there."""
+    thread = next(
+        thread.id
+        for thread in psutil.Process(pid).threads()
+        if os.sched_getscheduler(thread.id) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
+        and os.sched_getparam(thread.id).sched_priority == 20
+    )
+    everywhere = os.sched_getaffinity(thread)
+    os.sched_setaffinity(thread, {0})
+    try:
+        subprocess.run([sys.executable, "-c", URGENT, str(seconds)], check=True)
+    finally:
+        os.sched_setaffinity(thread, everywhere)

@@ -503,18 +503,44 @@ def test_a_text_in_pieces_is_spoken_as_it_comes() -> None:
         stage.run(50)
         stage.scheduler.append("car", "a", piece, stage.now_ns)
         stage.carry_out()
-    stage.scheduler.finish("car", "a")
+    stage.scheduler.finish("car", "a", stage.now_ns)
     stage.carry_out()
     stage.run(1000)
     assert stage.text_heard("a") == "今天天气很好。明天也很好。"
     assert stage.names("a")[-1] == "ended"
     for late in (
         lambda: stage.scheduler.append("car", "a", "x", stage.now_ns),
-        lambda: stage.scheduler.finish("car", "a"),
+        lambda: stage.scheduler.finish("car", "a", stage.now_ns),
     ):
         with pytest.raises(ProtocolError, match="lives"):
             late()
     assert over(stage)
+
+
+def test_waiting_for_the_rest_of_a_text_is_no_underrun() -> None:
+    stage = Stage.set_up("one")
+    speak(stage, "a", "今天天气很好。", more=True)
+    stage.run(1500)
+    assert stage.text_heard("a") == "今天天气很好。"
+    stage.scheduler.append("car", "a", "明天也很好。", stage.now_ns)
+    stage.scheduler.finish("car", "a", stage.now_ns)
+    stage.carry_out()
+    stage.run(1500)
+    assert stage.text_heard("a") == "今天天气很好。明天也很好。"
+    assert "underrun" not in stage.names("a")
+    assert stage.scheduler.sounding.text_waits == 1
+    assert over(stage)
+
+
+def test_a_device_that_runs_empty_is_told_though_the_text_has_no_end_yet() -> None:
+    stage = Stage.set_up("one")
+    speak(stage, "a", "今天天气很好。", more=True)
+    stage.run(100)
+    generation = stage.scheduler.line.way.on_way[0].generation
+    stage.scheduler.sounding.player_said(audio.Underrun(generation, -1, 0.0, 1, 1), stage.now_ns)
+    stage.carry_out()
+    assert "underrun" in stage.names("a")
+    assert stage.scheduler.sounding.text_waits == 0
 
 
 def test_pieces_for_a_complete_or_too_long_text_are_refused() -> None:
@@ -549,7 +575,7 @@ def test_a_text_of_which_nothing_has_come_holds_nobody_up() -> None:
     stage.run(300)
     assert stage.names("b")[-1] == "ended"
     stage.scheduler.append("car", "a", SHORT, stage.now_ns)
-    stage.scheduler.finish("car", "a")
+    stage.scheduler.finish("car", "a", stage.now_ns)
     stage.carry_out()
     stage.run(300)
     assert stage.text_heard("a") == SHORT
@@ -563,7 +589,7 @@ def test_a_text_in_pieces_that_is_displaced_goes_on_with_all_that_came() -> None
     stage.scheduler.append("car", "a", "七八。九十", stage.now_ns)
     stage.run(100)
     stage.scheduler.append("car", "a", "百千。", stage.now_ns)
-    stage.scheduler.finish("car", "a")
+    stage.scheduler.finish("car", "a", stage.now_ns)
     stage.carry_out()
     stage.run(1000)
     assert stage.names("a")[-1] == "ended"

@@ -129,7 +129,7 @@ class Machine(RuleBasedStateMachine):
     def append_or_finish(self, data: st.DataObject, text: str | None, then_ms: int) -> None:
         utterance = data.draw(st.sampled_from(self.open_texts()))
         if text is None:
-            self.stage.scheduler.finish(utterance.client, utterance.id)
+            self.stage.scheduler.finish(utterance.client, utterance.id, self.stage.now_ns)
         else:
             now_ns = self.stage.now_ns
             self.stage.scheduler.append(utterance.client, utterance.id, text, now_ns)
