@@ -13,7 +13,8 @@ from tqdm import tqdm
 
 from utterd.engine.training import plan as plans
 from utterd.engine.training import shards, texts
-from utterd.engine.training.teacher import SAMPLE_RATE, Teacher
+from utterd.engine.training.teacher import Teacher
+from utterd.engine.voices.small_frames import FRAMES_PER_SECOND, SAMPLE_RATE
 
 _PR_SET_PDEATHSIG = 1
 
@@ -35,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("LOW", "HIGH"),
         help="the teacher's speed; other than 1 for corpora that only `fit acoustic` is given",
     )
+    parser.add_argument(
+        "--silent",
+        action="store_true",
+        help="durations, F0 and energy without sound, for `fit prosody`; a fifteenth of the time",
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--hours", type=float, help="stop at about this much speech")
 
@@ -44,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     plan = _plan(arguments)
     present = shards.find(arguments.out)
-    seconds = sum(_seconds(path) for path in present.values())
+    seconds = sum(_seconds(path, plan) for path in present.values())
     limit = float("inf") if arguments.hours is None else arguments.hours * 3600
     numbers = [n for n in range(-(-len(plan.items) // shards.ITEMS)) if n not in present]
     bar = tqdm(
@@ -71,16 +77,24 @@ def _plan(arguments: argparse.Namespace) -> plans.Plan:
     path = arguments.out / "plan.json"
     if path.exists():
         plan = plans.load(path)
-        asked = (arguments.seed, arguments.speaker, tuple(arguments.speeds))
-        if (plan.seed, plan.speaker, plan.speeds) != asked:
+        asked = (arguments.seed, arguments.speaker, tuple(arguments.speeds), arguments.silent)
+        if (plan.seed, plan.speaker, plan.speeds, plan.silent) != asked:
             raise ValueError(
-                f"{path} was made with seed {plan.seed}, speaker {plan.speaker} and speeds"
-                f" {plan.speeds}: use those, or another folder"
+                f"{path} was made with seed {plan.seed}, speaker {plan.speaker}, speeds"
+                f" {plan.speeds} and {'no ' if plan.silent else ''}sound: use those, or another"
+                " folder"
             )
         return plan
     sentences = tqdm(texts.candidates(arguments.data, arguments.seed), desc="reading", unit="text")
     speeds = (arguments.speeds[0], arguments.speeds[1])
-    plan = plans.make(sentences, arguments.teacher, arguments.speaker, arguments.seed, speeds)
+    plan = plans.make(
+        sentences,
+        arguments.teacher,
+        arguments.speaker,
+        arguments.seed,
+        speeds=speeds,
+        silent=arguments.silent,
+    )
     plans.save(path, plan)
     return plan
 
@@ -110,7 +124,7 @@ def _begin(out: Path, teacher: Path, speaker: str, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(19)
     _Worker.plan = plans.load(out / "plan.json")
-    _Worker.teacher = Teacher(teacher, speaker)
+    _Worker.teacher = Teacher(teacher, speaker, silent=_Worker.plan.silent)
     _Worker.out = out
 
 
@@ -123,9 +137,10 @@ def _render(number: int) -> float:
         items.append(
             shards.taught(index, tokens, _Worker.teacher.speak(tokens, _Worker.plan.speed(index)))
         )
-    return _seconds(shards.write(_Worker.out, number, items))
+    return _seconds(shards.write(_Worker.out, number, items), _Worker.plan)
 
 
-def _seconds(path: Path) -> float:
-    """Estimate a shard's seconds of speech by its size (audio is nearly all of it)."""
-    return path.stat().st_size / (SAMPLE_RATE * 2 + 640)
+def _seconds(path: Path, plan: plans.Plan) -> float:
+    """Estimate a shard's seconds of speech by its size, nearly all of which grows with them."""
+    prosody = 2 * 4 * FRAMES_PER_SECOND
+    return path.stat().st_size / (prosody if plan.silent else prosody + 2 * SAMPLE_RATE)

@@ -75,13 +75,9 @@ def example(taught: Taught) -> Example:
     """Trim an item and lay out its frames.
 
     Raises:
-        ValueError: it is silent.
+        ValueError: its sound is silence.
     """
-    loud = np.flatnonzero(np.abs(taught.audio.astype(np.int32)) > SILENCE * 32767)
-    if not loud.size:
-        raise ValueError(f"item {taught.item} of the corpus is silent")
-    first = max(0, int(loud[0]) - EDGE_SAMPLES) // HOP
-    last = min(len(taught.f0), -(-(int(loud[-1]) + 1 + EDGE_SAMPLES) // HOP))
+    first, last = _sounding(taught)
     ends = np.clip(2 * np.cumsum(taught.durations, dtype=np.int64) - first, 0, last - first)
     f0, energy = taught.f0[first:last], taught.energy[first:last]
     laid = small_frames.frames(ends, f0, energy)
@@ -97,6 +93,19 @@ def example(taught: Taught) -> Example:
         energy,
         audio,
     )
+
+
+def _sounding(taught: Taught) -> tuple[int, int]:
+    """First frame that is kept of an item, and the one behind the last."""
+    if not taught.audio.size:  # of a silent teacher: the pads are silence
+        before, after = int(taught.durations[0]), int(taught.durations[-1])
+        return max(0, 2 * before - 1), len(taught.f0) - max(0, 2 * after - 1)
+    loud = np.flatnonzero(np.abs(taught.audio.astype(np.int32)) > SILENCE * 32767)
+    if not loud.size:
+        raise ValueError(f"item {taught.item} of the corpus is silent")
+    first = max(0, int(loud[0]) - EDGE_SAMPLES) // HOP
+    last = -(-(int(loud[-1]) + 1 + EDGE_SAMPLES) // HOP)
+    return first, min(len(taught.f0), last)
 
 
 class Corpus:

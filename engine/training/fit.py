@@ -93,6 +93,8 @@ class Fit:
         self._validated = 0
         self._curve: list[dict[str, float]] = []
         self._corpus = dataset.Corpus(arguments.corpus)
+        if arguments.what == "acoustic" and not all(e.audio.size for e in self._corpus.train):
+            raise ValueError("a silent corpus is for `fit prosody` only")
         self._anneal: tuple[int, int] | None = None
         """First step and number of steps of the annealing."""
         if self._path.exists():

@@ -40,6 +40,8 @@ class Plan(msgspec.Struct, frozen=True):
     items: list[Item]
     speeds: tuple[float, float] = (1.0, 1.0)
     """Between which every item's speed is drawn. Other speeds than 1 are for `fit acoustic`."""
+    silent: bool = False
+    """Without sound, for `fit prosody`."""
 
     def speed(self, index: int) -> float:
         """Return an item's speed, always the same."""
@@ -57,7 +59,9 @@ def make(
     folder: Path,
     speaker: str,
     seed: int,
+    *,
     speeds: tuple[float, float],
+    silent: bool,
 ) -> Plan:
     """Read the sentences, cut them into items and put those in order."""
     vocabulary = teacher.vocabulary(folder)
@@ -66,7 +70,7 @@ def make(
     items = list(unique.values())
     chosen = selection.order([i.phonemes for i in items], [i.source for i in items], seed)
     ordered = [items[i] for i in chosen]
-    return Plan(seed, speaker, teacher.checksum(folder), vocabulary, ordered, speeds)
+    return Plan(seed, speaker, teacher.checksum(folder), vocabulary, ordered, speeds, silent)
 
 
 def save(path: Path, plan: Plan) -> None:

@@ -73,8 +73,8 @@ def test_a_teacher_whose_lengths_disagree_is_refused(
     run = speaking._session.run
 
     def shorter(*arguments: object) -> list[np.ndarray]:
-        audio, *rest = run(*arguments)
-        return [audio[:-1], *rest]
+        *rest, audio = run(*arguments)
+        return [*rest, audio[:-1]]
 
     class Session:
         def run(self, *arguments: object) -> list[np.ndarray]:
@@ -172,3 +172,45 @@ def test_a_plan_of_another_seed_is_not_mixed_in(teacher: Path, tmp_path: Path) -
     plan.save(tmp_path / "plan.json", plan.Plan(8, "zf_test", "0", vocabulary, []))
     refused = start(teacher, tmp_path, "1")
     assert refused.wait(timeout=60) == 1
+
+
+def test_a_silent_teacher_says_how_it_would_speak(teacher: Path, tmp_path: Path) -> None:
+    tokens = np.array([0, 43, 44, 45, 0], np.int16)
+    said = Teacher(teacher, "zf_test").speak(tokens)
+    silent = Teacher(teacher, "zf_test", silent=True).speak(tokens)
+    assert silent.audio.size == 0
+    for name in ("durations", "f0", "energy"):
+        np.testing.assert_array_equal(getattr(silent, name), getattr(said, name))
+    stored = [shards.taught(item, tokens, silent) for item in (4, 6)]
+    shards.write(tmp_path, 0, stored)
+    corpus = dataset.Corpus([tmp_path, kept_for_validation(tmp_path / "more", tokens, silent)])
+    for example in corpus.train:
+        # Of the pads, 50 ms each, one frame stays; the phonemes have their 50 ms.
+        np.testing.assert_array_equal(np.diff(example.ends, prepend=0), [1, 4, 4, 4, 1])
+        assert example.length == len(example.f0) == len(example.frames.phoneme) == 14
+    batch = dataset.prosody(corpus.train)
+    np.testing.assert_array_equal(batch.durations[0], [1, 4, 4, 4, 1])
+
+
+def kept_for_validation(folder: Path, tokens: np.ndarray, said: Rendering) -> Path:
+    folder.mkdir()
+    shards.write(folder, 0, [shards.taught(5, tokens, said)])
+    return folder
+
+
+def test_the_acoustic_network_is_not_taught_by_a_silent_teacher(
+    teacher: Path, tmp_path: Path
+) -> None:
+    tokens = np.array([0, 43, 44, 45, 0], np.int16)
+    silent = Teacher(teacher, "zf_test", silent=True).speak(tokens)
+    shards.write(tmp_path, 0, [shards.taught(item, tokens, silent) for item in (4, 5)])
+    arguments = ["fit", "acoustic", "--corpus", str(tmp_path), "--out", str(tmp_path / "fit")]
+    finished = subprocess.run(
+        [sys.executable, "-m", "utterd.engine.training", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 1
+    assert "for `fit prosody` only" in finished.stderr
+    assert "Traceback" not in finished.stderr
