@@ -205,7 +205,10 @@ def test_a_reader_that_leaves_early_is_no_error_to_tell(quiet_daemon):
     assert process.returncode == 1
 
 
-def test_a_daemon_without_a_voice_can_be_asked_and_says_what_to_do(tmp_path):
+def test_a_daemon_whose_voice_cannot_be_read_can_be_asked_and_says_what_to_do(tmp_path):
+    torn = tmp_path / "data" / "voices" / "small"
+    torn.mkdir(parents=True)
+    (torn / "voice.toml").write_text("name =")
     daemon = DaemonProcess(
         *(tmp_path / "run", tmp_path / "data"),
         environment={"UTTERD_AUDIO_SINK": "null"},
@@ -213,11 +216,15 @@ def test_a_daemon_without_a_voice_can_be_asked_and_says_what_to_do(tmp_path):
     )
     try:
         daemon.wait_until((daemon.run_dir / "events.sock").exists, PATIENCE_S, "its sockets")
-        assert "utterd voices add" in complaint(run("say", *at(daemon), "x"), 1)
+        told = complaint(run("say", *at(daemon), "x"), 1)
+        assert "the voice small can't be used" in told
+        assert "add the voice again" in told
         for command in (("status",), ("top", "--once")):
             result = run(*command, *at(daemon))
             assert result.returncode == 1
             assert "can NOT be heard" in result.stdout
+        health = json.loads(run("status", "--json", *at(daemon)).stdout)["health"]
+        assert "the voice small can't be used" in health["problems"][-1]
     finally:
         daemon.stop()
 
