@@ -51,7 +51,14 @@ def add(options: argparse.Namespace, config: Config) -> int:
         print(f"utterd: {error}", file=sys.stderr)
         return 1
     _end_bar()
-    print(f"added the voice {package.manifest.name} to {package.folder}", file=sys.stderr)
+    name = package.manifest.name
+    print(f"added the voice {name} to {package.folder}", file=sys.stderr)
+    if Voices(config.data_dir, config.engine).default().partition("/")[0] != name:
+        print(
+            f"it speaks where it is asked for; to make it the default, set voice = {name!r} "
+            "in [engine], or let `utterd voices benchmark` choose",
+            file=sys.stderr,
+        )
     return 0
 
 

@@ -26,7 +26,8 @@ def test_voices_come_and_go(joe_dir, tmp_path):
     assert done(run("voices", *place)).startswith("* small ")
     result = run("voices", "add", *place, str(joe_dir))
     assert done(result) == ""
-    assert "added the voice joe-us" in result.stderr.splitlines()[-1]
+    assert "added the voice joe-us" in result.stderr.splitlines()[-2]
+    assert "voice = 'joe-us' in [engine]" in result.stderr.splitlines()[-1]
     found = json.loads(done(run("voices", "--json", *place)))
     assert [(v["name"], v["default"]) for v in found] == [("joe-us", False), ("small", True)]
     assert done(run("voices", "remove", *place, "joe-us")) == ""
@@ -42,7 +43,9 @@ def test_the_built_in_voice_is_hidden_but_never_removed(tmp_path):
     shutil.copytree(BUILT_IN, other)
     manifest = (other / "voice.toml").read_text()
     (other / "voice.toml").write_text(re.sub("licence = .*", 'licence = "MIT"', manifest))
-    done(run("voices", "add", *place, str(other)))
+    result = run("voices", "add", *place, str(other))
+    assert done(result) == ""
+    assert "added the voice small" in result.stderr.splitlines()[-1], "it is the default already"
     (shown,) = json.loads(done(run("voices", "--json", *place)))
     assert (shown["name"], shown["licence"], shown["default"]) == ("small", "MIT", True)
     result = run("voices", "remove", *place, "small")
