@@ -7,6 +7,7 @@ from utterd.engine.training.spectra import HOP, SAMPLE_RATE
 
 _SIZES = (2048, 1024, 512, 256)
 _FLOOR = 1e-4
+_MEL_KNEE_HZ = 700
 _PHASE_SIZE = 1024
 _PHASE_TOP_HZ = 6000
 _PHASE_KNEE_HZ = 1000
@@ -17,18 +18,27 @@ _QUIET = 3e-4
 
 
 def spectral(heard: Tensor, wanted: Tensor) -> Tensor:
-    """Return the multi-resolution STFT loss of samples (B, S): log magnitude and convergence."""
+    """Return the multi-resolution STFT loss of samples (B, S): log magnitude and convergence.
+
+    Of the log magnitudes each mel counts for as much, not each hertz: of what people and DNSMOS
+    hear missing in the student, nearly all lies below 4 kHz.
+    """
     total = heard.new_zeros(())
     for size in _SIZES:
         ours, theirs = _stft(heard, size).abs(), _stft(wanted, size).abs()
-        total = (
-            total
-            + (torch.log(ours.clamp(min=_FLOOR)) - torch.log(theirs.clamp(min=_FLOOR))).abs().mean()
-        )
+        difference = torch.log(ours.clamp(min=_FLOOR)) - torch.log(theirs.clamp(min=_FLOOR))
+        total = total + (difference.abs() * _mel_density(size, heard.device)).mean()
         total = total + torch.linalg.vector_norm(ours - theirs) / (
             torch.linalg.vector_norm(theirs) + _FLOOR
         )
     return total / len(_SIZES)
+
+
+def _mel_density(size: int, device: torch.device) -> Tensor:
+    """Return mel per hertz at the bins of an STFT, (F, 1), 1 on the mean: 1 / (1 + f / 700)."""
+    hertz = torch.linspace(0, SAMPLE_RATE / 2, size // 2 + 1, device=device)
+    density = 1 / (1 + hertz / _MEL_KNEE_HZ)
+    return (density / density.mean())[:, None]
 
 
 def log_magnitude(samples: Tensor, size: int) -> Tensor:
