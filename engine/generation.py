@@ -48,6 +48,8 @@ class Generation:
     """`FirstAudio` was sent."""
     network_ns: int = 0
     other_ns: int = 0
+    waited_ns: int = 0
+    """For room in its outlet."""
     skipped: list[text.Skipped] = field(default_factory=list)
     """Not yet reported."""
 

@@ -40,7 +40,9 @@ class BadRequestError(Exception):
 
 
 class Synthesizer:
-    """Speaks pieces of text, one at a time, on one thread.
+    """Speaks pieces of text.
+
+    One thread at a time is in it, but where the voice's networks run.
 
     Args:
         voice: loaded.
@@ -91,7 +93,7 @@ class Synthesizer:
     ) -> bool:
         """Do one chunk; False if there was none left, or it was left or failed."""
         began, goes_on = time.monotonic_ns(), False
-        network, waited = self._voice.network_ns, generation.outlet.waited_ns
+        network, waited = self._voice.network_ns, generation.waited_ns
         end = State.OPEN
         problem: tuple[Code, str] = ("internal", "")
         try:
@@ -111,7 +113,7 @@ class Synthesizer:
             log.exception("utterance %s failed", utterance)
             end, problem = State.FAILED, ("internal", f"{type(error).__name__}: {error}"[:300])
         network = self._voice.network_ns - network
-        waited = generation.outlet.waited_ns - waited
+        waited = generation.waited_ns - waited
         generation.network_ns += network
         generation.other_ns += time.monotonic_ns() - began - network - waited
         if end is not State.OPEN:
@@ -254,10 +256,13 @@ class Synthesizer:
         known = max(0, generation.written - generation.position)
         fresh = samples[known:]
         at = generation.position + len(samples) - len(fresh)
-        if (len(fresh) or last) and not generation.outlet.write(
-            generation.number, at, fresh, last=last
-        ):
-            raise AbandonedError
+        outlet = generation.outlet
+        if len(fresh) or last:
+            waited = outlet.waited_ns
+            kept = outlet.write(generation.number, at, fresh, last=last)
+            generation.waited_ns += outlet.waited_ns - waited
+            if not kept:
+                raise AbandonedError
         generation.position += len(samples)
         generation.written = max(generation.written, generation.position)
         self._tick()

@@ -4,25 +4,36 @@ Whoever has got least goes first, so that a new client's first chunk waits for o
 else and not for all of it.
 """
 
-import itertools
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class _Turn:
-    steps: Iterator[int]
+    pieces: deque[Iterator[int]]
     made: int = 0
+    stepped: bool = False
+    """A thread makes a chunk of it now."""
 
 
 class Turns:
-    """The generations that are under way; one thread calls it."""
+    """The generations that are under way.
+
+    Several threads may step, each another generation, but only inside a step may one of them give
+    way to another.
+    """
 
     def __init__(self) -> None:
         self._by_generation: dict[int, _Turn] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._by_generation)
+    def __len__(self) -> int:
+        return len(self._by_generation)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is a generation that no thread steps."""
+        return any(not turn.stepped for turn in self._by_generation.values())
 
     def add(self, generation: int, steps: Iterator[int]) -> None:
         """Take up a piece of a generation; several pieces of one follow each other.
@@ -32,14 +43,23 @@ class Turns:
             steps: does a chunk each time, and gives the samples made so far.
         """
         if (known := self._by_generation.get(generation)) is not None:
-            known.steps = itertools.chain(known.steps, steps)
+            known.pieces.append(steps)
         else:
-            self._by_generation[generation] = _Turn(steps)
+            self._by_generation[generation] = _Turn(deque([steps]))
 
     def step(self) -> None:
-        """Do one chunk of the generation that has got least; of several, of the first to come."""
-        generation, turn = min(self._by_generation.items(), key=lambda item: item[1].made)
+        """Do one chunk of the waiting one that has got least; of several, of the first to come.
+
+        One must be `waiting`.
+        """
+        waiting = [item for item in self._by_generation.items() if not item[1].stepped]
+        generation, turn = min(waiting, key=lambda item: item[1].made)
+        turn.stepped = True
         try:
-            turn.made = next(turn.steps)
+            turn.made = next(turn.pieces[0])
         except StopIteration:
-            del self._by_generation[generation]
+            turn.pieces.popleft()
+            if not turn.pieces:
+                del self._by_generation[generation]
+        finally:
+            turn.stepped = False

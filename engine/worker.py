@@ -1,8 +1,9 @@
 """The worker process: one loaded voice, started and watched by the daemon.
 
 The main thread receives messages and says once a second that it is alive; a second thread loads
-the voice and speaks, so that neither waits for the other. The worker ends at once when the daemon
-is gone, whatever it is doing.
+the voice and speaks, so that neither waits for the other. Where several clients want samples of a
+voice that runs side by side, more threads make them, as many as there are cores. The worker ends
+at once when the daemon is gone, whatever it is doing.
 """
 
 import argparse
@@ -17,6 +18,8 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -30,6 +33,7 @@ from utterd.engine.cache.store import Cache
 from utterd.engine.cache.voice import CachedVoice
 from utterd.engine.channel import Channel
 from utterd.engine.frontend.reader import Reader
+from utterd.engine.lock import GlobalLock
 from utterd.engine.messages import (
     Abandon,
     Alive,
@@ -68,12 +72,18 @@ class Worker:
     def __init__(self, channel: Channel, ring: Ring, wake_fd: int) -> None:
         self._channel = channel
         self._ring = ring
+        self._voice_dir = ""
         self._wake_fd = wake_fd
         self._queue: queue.SimpleQueue[tuple[Say, int] | Forget] = queue.SimpleQueue()
+        self._lock = GlobalLock()
+        self._turns = Turns()
+        self._most_lanes = self._lanes = 1
+        """Threads that step turns; the speaking thread is the first."""
         self._outlet = DaemonOutlet(channel)
         self._to_ring: RingOutlet | None = None
         self._progress = 0
         self._busy = False
+        self._warm: Callable[[], float]
         self._reader: Reader | None = None
         self._cache: Cache | None = None
 
@@ -99,9 +109,8 @@ class Worker:
         self._progress += 1
         match message:
             case Configure():
-                threading.Thread(
-                    target=self._speak, args=(message,), name="speak", daemon=True
-                ).start()
+                self._voice_dir = message.voice_dir
+                self._start("speak", partial(self._speak, message))
             case Say():
                 self._queue.put((message, received_ns))
             case Forget():
@@ -112,38 +121,74 @@ class Worker:
                 # A record that is half copied into the ring was never there.
                 _leave(0)
 
-    def _speak(self, configure: Configure) -> None:
-        """The speaking thread: load, warm, then speak what comes."""
-        self._busy = True
+    def _start(self, name: str, work: Callable[[], NoReturn]) -> None:
+        threading.Thread(target=self._guard, args=(work,), name=name, daemon=True).start()
+
+    def _guard(self, work: Callable[[], NoReturn]) -> NoReturn:
+        """Do the work of a thread; what ends it ends the process."""
         try:
-            synthesizer = self._prepare(configure)
-            turns = Turns()
-            while True:
-                self._busy = bool(turns)
-                try:
-                    if turns:
-                        item = self._queue.get_nowait()
-                    else:
-                        patience = _SWEEP_SECONDS if synthesizer.waits else None
-                        item = self._queue.get(timeout=patience)
-                except queue.Empty:
-                    turns.step() if turns else synthesizer.sweep()
-                    continue
-                self._busy = True
-                match item:
-                    case Forget():
-                        self._forget()
-                    case (Say(to="ring") as piece, received_ns):
-                        synthesizer.say(piece, received_ns)
-                    case (piece, received_ns):
-                        turns.add(piece.generation, synthesizer.steps(piece, received_ns))
+            with self._lock:
+                work()
         except EOFError:
             _leave(0)
         except VoiceError as error:
             self._give_up(str(error))
         except Exception as error:
             log.exception("the worker can't go on")
-            self._give_up(f"voice in {configure.voice_dir}: {type(error).__name__}: {error}")
+            self._give_up(f"voice in {self._voice_dir}: {type(error).__name__}: {error}")
+
+    def _speak(self, configure: Configure) -> NoReturn:
+        """The speaking thread: load, warm, then speak what comes."""
+        self._busy = True
+        synthesizer = self._prepare(configure)
+        while True:
+            self._busy = bool(self._turns)
+            try:
+                item = self._next(synthesizer)
+            except queue.Empty:
+                if self._turns.waiting:
+                    self._turns.step()
+                elif not self._turns:
+                    synthesizer.sweep()
+                continue
+            self._busy = True
+            match item:
+                case Forget():
+                    self._forget()
+                case (Say(to="ring") as piece, received_ns):
+                    with self._lock.kept():  # what others make would only make it later
+                        synthesizer.say(piece, received_ns)
+                case (piece, received_ns):
+                    self._turns.add(piece.generation, synthesizer.steps(piece, received_ns))
+                    self._share()
+
+    def _next(self, synthesizer: Synthesizer) -> tuple[Say, int] | Forget:
+        """Wait for what comes next, while there is nothing to step.
+
+        Raises:
+            queue.Empty: nothing has come.
+        """
+        if self._turns.waiting:
+            return self._queue.get_nowait()
+        patience = _SWEEP_SECONDS if self._turns or synthesizer.waits else None
+        with self._lock.released():
+            return self._queue.get(timeout=patience)
+
+    def _share(self) -> None:
+        """Let other threads step too, if there are that many generations."""
+        if self._lanes < min(self._most_lanes, len(self._turns)):
+            self._lanes += 1
+            self._start(f"lane {self._lanes}", self._lane)
+        self._lock.wake()
+
+    def _lane(self) -> NoReturn:
+        """A thread that steps what the speaking thread doesn't."""
+        self._warm()
+        while True:
+            if self._turns.waiting:
+                self._turns.step()
+            else:
+                self._lock.wait()
 
     def _prepare(self, configure: Configure) -> Synthesizer:
         began = time.monotonic_ns()
@@ -151,7 +196,7 @@ class Worker:
         voice = load(
             Path(configure.voice_dir),
             configure.speaker,
-            OnnxCpu(),
+            OnnxCpu(self._lock.released),
             threads,
             verify=configure.verify,
         )
@@ -159,7 +204,8 @@ class Worker:
         remembers = configure.cache_memory_bytes > 0
         reader = (RememberingReader if remembers else Reader)(lexicon, emoji_policy=configure.emoji)
         loaded = time.monotonic_ns()
-        factor = warm.warm(voice, reader, self._tick) if configure.warm else 0.0
+        self._warm = partial(warm.warm, voice, reader, self._tick)
+        factor = self._warm() if configure.warm else 0.0
         # Nothing that was loaded will ever be garbage: the collector need not look at it again.
         gc.collect()
         gc.freeze()
@@ -170,6 +216,7 @@ class Worker:
             "ring": self._to_ring,
             "daemon": self._outlet,
         }
+        self._most_lanes = threads if voice.parallel else 1
         self._reader = reader
         self._cache = open_cache(configure, voice, threads)
         if self._cache is not None:

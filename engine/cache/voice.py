@@ -28,6 +28,7 @@ class CachedVoice:
         self.speakers = voice.speakers
         self.controls = voice.controls
         self.runtime = voice.runtime
+        self.parallel = voice.parallel
         self.cache = cache
         self._voice = voice
 

@@ -19,12 +19,15 @@ class AbandonedError(Exception):
 
 
 class Graph(Protocol):
-    """A loaded graph. One thread runs it at a time."""
+    """A loaded graph. Several threads may run it at once, but one at a time with `abandon`."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    busy_ns: int
-    """Time spent in `run` since it was loaded."""
+
+    @property
+    def busy_ns(self) -> int:
+        """Time that the calling thread spent in `run` since it was loaded."""
+        ...
 
     def run(
         self,

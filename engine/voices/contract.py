@@ -68,7 +68,10 @@ class Speech(Protocol):
 
 
 class Voice(Protocol):
-    """A loaded voice. One thread calls it."""
+    """A loaded voice. Threads that call it take turns, but where its networks run.
+
+    A `Speech` is asked by one thread at a time.
+    """
 
     name: str
     sample_rate: int
@@ -76,10 +79,13 @@ class Voice(Protocol):
     speakers: tuple[str, ...]
     controls: tuple[Control, ...]
     runtime: str
+    parallel: bool
+    """Several threads may be in its networks at once. Not where a run keeps all cores busy by
+    itself, nor where it can be left in its middle."""
 
     @property
     def network_ns(self) -> int:
-        """Time spent in its networks since it was loaded, in ns."""
+        """Time that the calling thread spent in its networks since it was loaded, in ns."""
         ...
 
     def speak(self, segment: Segment, controls: Controls, abandon: Callable[[], bool]) -> Speech:

@@ -29,6 +29,8 @@ _FASTEST, _SLOWEST = 3.0, 0.5
 class Kokoro:
     """See `Voice`."""
 
+    parallel = False
+
     def __init__(self, package: VoicePackage, speaker: str, runtime: Runtime, threads: int) -> None:
         manifest = package.manifest
         self.name = manifest.name

@@ -51,6 +51,7 @@ class Small:
     """See `Voice`."""
 
     controls: tuple[Control, ...] = ("rate", "pitch")
+    parallel = True
 
     def __init__(self, package: VoicePackage, speaker: str, runtime: Runtime, threads: int) -> None:
         del threads

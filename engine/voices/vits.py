@@ -29,6 +29,8 @@ _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
 class Vits:
     """See `Voice`."""
 
+    parallel = False
+
     def __init__(self, package: VoicePackage, speaker: str, runtime: Runtime, threads: int) -> None:
         manifest = package.manifest
         self.name = manifest.name

@@ -37,7 +37,7 @@ class Running:
         ring: shared with another one; its own if None.
         configure: whether to send `Configure` at once.
         nursery: forks it; an interpreter of its own if None.
-        options: of `Configure`.
+        options: of `Configure`; one thread if not said otherwise.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Running:
         self._reader = Reader(self.ring)
         self._closed = False
         if configure:
-            self.process.send(Configure(voice_dir=str(voice_dir), threads=1, **options))
+            self.process.send(Configure(voice_dir=str(voice_dir), **({"threads": 1} | options)))
 
     def ready(self) -> Ready:
         """Wait until the voice is loaded."""

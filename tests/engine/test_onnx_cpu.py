@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -98,3 +99,46 @@ def test_it_rests_when_it_has_nothing_to_do(slow_graph):
     began = time.process_time()
     time.sleep(0.5)
     assert time.process_time() - began < 0.05
+
+
+def test_several_threads_run_it_each_with_a_session_and_a_time_of_its_own(slow_graph, tmp_path):
+    other = tmp_path / "other.onnx"
+    other.write_bytes(b"as when its voice is replaced while it is in use")
+    other.replace(tmp_path / "slow.onnx")
+    slow_graph.run(["x400"], ONES)
+    ours = slow_graph.busy_ns
+    results, times = {}, {}
+
+    def run(number):
+        assert slow_graph.busy_ns == 0
+        (results[number],) = slow_graph.run(["x400"], {"x0": ONES["x0"] * number})
+        times[number] = slow_graph.busy_ns
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(1, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(1, 4):
+        np.testing.assert_array_equal(results[number], ONES["x0"] * number)
+        assert times[number] > 0
+    assert slow_graph.busy_ns == ours
+
+
+def test_a_run_is_beside_others_and_nothing_else_is(slow_graph, tmp_path):
+    log = []
+
+    @contextmanager
+    def beside():
+        log.append("begins")
+        yield
+        log.append("ends")
+
+    graph = OnnxCpu(beside).load(tmp_path / "slow.onnx", 1)
+    assert log == []
+    graph.run(["x400"], ONES)
+    assert log == ["begins", "ends"]
+    with pytest.raises(AbandonedError):
+        graph.run(["x400"], ONES, lambda: True)
+    assert log == ["begins", "ends"]
+    graph.close()
