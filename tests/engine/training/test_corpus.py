@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -185,11 +186,21 @@ def test_a_silent_teacher_says_how_it_would_speak(teacher: Path, tmp_path: Path)
     shards.write(tmp_path, 0, stored)
     corpus = dataset.Corpus([tmp_path, kept_for_validation(tmp_path / "more", tokens, silent)])
     for example in corpus.train:
-        # Of the pads, 50 ms each, one frame stays; the phonemes have their 50 ms.
-        np.testing.assert_array_equal(np.diff(example.ends, prepend=0), [1, 4, 4, 4, 1])
-        assert example.length == len(example.f0) == len(example.frames.phoneme) == 14
-    batch = dataset.prosody(corpus.train)
-    np.testing.assert_array_equal(batch.durations[0], [1, 4, 4, 4, 1])
+        np.testing.assert_array_equal(np.diff(example.ends, prepend=0), [4, 4, 4, 4, 4])
+        assert example.length == len(example.f0) == len(example.frames.phoneme) == 20
+
+
+def test_what_a_silent_teacher_does_not_sound_is_trimmed(teacher: Path) -> None:
+    tokens = np.array([0, 43, 44, 45, 0], np.int16)
+    said = Teacher(teacher, "zf_test", silent=True).speak(tokens)
+    energy = np.full(20, -8, np.float32)
+    energy[3:15] = 5
+    example = dataset.example(shards.taught(0, tokens, replace(said, energy=energy)))
+    # The pause of the last phoneme is none of its length.
+    np.testing.assert_array_equal(np.diff(example.ends, prepend=0), [1, 4, 4, 3, 0])
+    np.testing.assert_array_equal(dataset.prosody([example]).durations[0], [1, 4, 4, 3, 0])
+    with pytest.raises(ValueError, match="item 9 of the corpus is silent"):
+        dataset.example(shards.taught(9, tokens, replace(said, energy=energy - 20)))
 
 
 def kept_for_validation(folder: Path, tokens: np.ndarray, said: Rendering) -> Path:
