@@ -1,6 +1,7 @@
 """The device sink: PortAudio through sounddevice, with the C callback handed to it as it is."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -57,7 +58,9 @@ class DeviceSink:
         latency_ms = _PERIODS_AHEAD * configure.period_ms
         self._latencies = [latency_ms, *(ms for ms in _LARGER_LATENCIES_MS if ms > latency_ms)]
         self._pace_from = 0.0, 0
-        self._late_from = 0.0, 0
+        self._empty_before = 0
+        self._ran_empty: deque[float] = deque(maxlen=_LATE_TIMES)
+        """When it was seen, in s, that sound was missing in the device."""
         self._again: Callable[[], Format] | None = None
         """Opens the device as it was opened last, where it was let go since."""
         self._patience = 0.0
@@ -224,25 +227,26 @@ class DeviceSink:
         )
 
     def _late(self, opened: Format) -> SinkError | None:
-        """Whether it ran empty again and again; noticed when nothing sounds."""
-        begin, empty_before = self._late_from
-        now, empty = time.monotonic(), self._core.host_underruns
-        if now - begin > _LATE_SECONDS:
-            self._late_from = now, empty
+        """Whether it ran empty again and again; told when nothing sounds."""
+        empty = self._core.host_underruns
+        if empty != self._empty_before:  # one hold-up, however often it was counted
+            self._empty_before = empty
+            self._ran_empty.append(time.monotonic())
+        if len(self._ran_empty) < _LATE_TIMES or len(self._latencies) == 1:
             return None
-        times = empty - empty_before
-        if times < _LATE_TIMES or len(self._latencies) == 1 or self._core.place()[0] != 0:
+        seconds = self._ran_empty[-1] - self._ran_empty[0]
+        if seconds > _LATE_SECONDS or self._core.place()[0] != 0:
             return None
         return SinkError(
             "stalled",
-            f"{opened.device} ran empty {times} times within {now - begin:.0f} s: this machine is "
-            f"late for a buffer of {opened.latency_ms:.0f} ms, opening it with "
+            f"{opened.device} ran empty {_LATE_TIMES} times within {seconds:.0f} s: this machine "
+            f"is late for a buffer of {opened.latency_ms:.0f} ms, opening it with "
             f"{self._larger():.0f} ms",
         )
 
     def _larger(self) -> float:
         """Choose the next larger buffer for the next opening; returns its latency in ms."""
-        self._late_from = time.monotonic(), self._core.host_underruns
+        self._ran_empty.clear()
         del self._latencies[0]
         return self._latencies[0]
 

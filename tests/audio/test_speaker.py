@@ -287,7 +287,7 @@ def test_a_machine_that_is_late_again_and_again_gets_a_larger_buffer(
 
 URGENT = """
 import os, sys, time
-os.sched_setaffinity(0, {0})
+os.sched_setaffinity(0, {int(sys.argv[2])})
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
 until = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < until:
@@ -305,8 +305,9 @@ def hold_up(pid: int, seconds: float) -> None:
         and os.sched_getparam(thread.id).sched_priority == 20
     )
     everywhere = os.sched_getaffinity(thread)
-    os.sched_setaffinity(thread, {0})
+    core = min(everywhere)
+    os.sched_setaffinity(thread, {core})
     try:
-        subprocess.run([sys.executable, "-c", URGENT, str(seconds)], check=True)
+        subprocess.run([sys.executable, "-c", URGENT, str(seconds), str(core)], check=True)
     finally:
         os.sched_setaffinity(thread, everywhere)
