@@ -260,10 +260,12 @@ class Player:
         self._reference.publish()
 
     def _tell_alive(self) -> None:
+        underruns = self._core.underruns
+        self._tell_events()  # each underrun before the count that has it
         self._channel.send(
             Alive(
                 rss_bytes=_rss_bytes(),
-                underruns=self._core.underruns,
+                underruns=underruns,
                 ns=time.monotonic_ns(),
                 subscribed=self._reference.subscribed,
                 reference_frames=self._core.frames_copied,

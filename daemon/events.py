@@ -93,6 +93,7 @@ class Underrun(Event, tag="underrun", frozen=True):
 
     missing_ms: float
     count: int
+    """Since the daemon started."""
 
 
 class Degraded(Event, tag="degraded", frozen=True):

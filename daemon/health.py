@@ -49,8 +49,7 @@ def describe(service: Service) -> dict[str, Any]:
             "latency_ms": round(opened.latency_ms, 2) if opened else 0.0,
             "realtime": bool(opened and opened.realtime),
             "memory_locked": bool(opened and opened.memory_locked),
-            # The player tells its count once a second, gaps at once.
-            "underruns": max(0, service.player.underruns - service.scheduler.sounding.text_waits),
+            "underruns": service.player.underruns - service.scheduler.sounding.text_waits,
         },
         "voices": [
             {

@@ -5,6 +5,8 @@ import logging
 import time
 from typing import Protocol
 
+import msgspec
+
 from utterd.audio import messages as audio
 from utterd.audio.client import PlayerProcess
 from utterd.audio.ring import Ring
@@ -67,6 +69,7 @@ class Player:
         """It opened the device, last, because there was sound again: nothing had been wrong."""
         self._expected = False
         self.underruns = 0
+        """Counted in all its lives, those for want of text among them."""
         self._underruns_before = 0
         self.rss_bytes = 0
         self.alive: audio.Alive | None = None
@@ -162,6 +165,10 @@ class Player:
                 self.alive = message
                 self.rss_bytes = message.rss_bytes
                 self.underruns = self._underruns_before + message.underruns
+            case audio.Underrun():
+                self.underruns = self._underruns_before + message.count
+                everywhere = msgspec.structs.replace(message, count=self.underruns)
+                self._listener.player_said(everywhere)
             case _:
                 if isinstance(message, audio.Ended):
                     self.child.worked()

@@ -89,7 +89,8 @@ class Sounding:
         if message.missing_ms and not (utterance.closed and utterance.closed_ns <= began_ns):
             self.text_waits += 1
             return
-        underrun = events.Underrun(missing_ms=message.missing_ms, count=message.count)
+        count = message.count - self.text_waits
+        underrun = events.Underrun(missing_ms=message.missing_ms, count=count)
         self._line.emit(utterance, underrun)
 
     def _cue(self, utterance: Utterance, now_ns: int) -> None:

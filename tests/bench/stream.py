@@ -7,7 +7,7 @@ of it sounds through a real sound server. A gap is a silence at the speaker's mo
 what the player counts, the gaps left out in which the text itself was late. None of either should
 be. A machine whose processors are taken away (a virtual one on a busy host) can't keep time, so a
 probe at real-time priority 95 sleeps for a millisecond on each core, again and again, and each
-underrun is told with the latest that it was woken in the second before.
+underrun is told with the latest that it was woken in the 1.5 s before.
 """
 
 import argparse
@@ -243,7 +243,7 @@ def _watch(daemon: DaemonProcess, underruns: list[int], over: threading.Event) -
 
 
 def _explained(ns: int, stalled: list[tuple[int, int]]) -> dict[str, float]:
-    """When an underrun was counted, and what a probe missed before; it is counted once a second."""
+    """When an underrun was seen, and what a probe missed in the 1.5 s before."""
     before = [late for at, late in stalled if ns - 1_500_000_000 < at <= ns]
     return {
         "monotonic_s": round(ns / 1e9, 3),

@@ -529,6 +529,14 @@ def test_waiting_for_the_rest_of_a_text_is_no_underrun() -> None:
     assert stage.text_heard("a") == "今天天气很好。明天也很好。"
     assert "underrun" not in stage.names("a")
     assert stage.scheduler.sounding.text_waits == 1
+    speak(stage, "b", SHORT, more=True)
+    stage.run(100)
+    generation = stage.scheduler.line.way.on_way[0].generation
+    stage.scheduler.sounding.player_said(audio.Underrun(generation, -1, 0.0, 2, 1), stage.now_ns)
+    stage.scheduler.finish("car", "b", stage.now_ns)
+    stage.carry_out()
+    stage.run(1000)
+    assert [e.count for e in stage.told if isinstance(e, events.Underrun)] == [1]
     assert over(stage)
 
 
