@@ -40,6 +40,8 @@ def voices(scene: Scene) -> Iterator[Finding]:
             mend = f"utterd voices remove {one.name} && utterd voices add {one.name}"
             if one.folder == BUILT_IN:
                 mend = "pip install --force-reinstall utterd"
+            elif one.name == BUILT_IN.name:  # the name of somebody else's package on PyPI
+                mend = f"utterd voices remove {one.name}"
             yield broken(f"voice {one.name}", problem, "it won't load, or speaks nonsense", mend)
         else:
             yield fine(f"voice {one.name}", "every file is as its manifest says")

@@ -60,6 +60,12 @@ def test_a_damaged_voice_is_added_again(scene: Scene, words: str) -> None:
     assert finding.mend == "utterd voices remove mine && utterd voices add mine"
 
 
+def test_a_damaged_voice_before_the_built_in_one_gives_it_the_place_back(scene: Scene) -> None:
+    added(scene).rename(scene.data / "voices" / "small")
+    damage(scene.data / "voices" / "small" / "decode.onnx")
+    assert found(scene)["voice small"].mend == "utterd voices remove small"
+
+
 @pytest.mark.parametrize("words", FAULTS)
 def test_a_damaged_installation_is_made_again(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
