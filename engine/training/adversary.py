@@ -124,4 +124,6 @@ class Adversary:
         """Go on from `state`."""
         self._judges.load_state_dict(state["judges"])
         self._optimizer.load_state_dict(state["optimizer"])
+        for group in self._optimizer.param_groups:
+            group["lr"] = _RATE
         self._steps = state["steps"]

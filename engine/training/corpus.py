@@ -14,7 +14,6 @@ from tqdm import tqdm
 from utterd.engine.training import plan as plans
 from utterd.engine.training import shards, texts
 from utterd.engine.training.teacher import Teacher
-from utterd.engine.voices.small_frames import FRAMES_PER_SECOND, SAMPLE_RATE
 
 _PR_SET_PDEATHSIG = 1
 
@@ -50,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     plan = _plan(arguments)
     present = shards.find(arguments.out)
-    seconds = sum(_seconds(path, plan) for path in present.values())
+    seconds = sum(shards.seconds(path) for path in present.values())
     limit = float("inf") if arguments.hours is None else arguments.hours * 3600
     numbers = [n for n in range(-(-len(plan.items) // shards.ITEMS)) if n not in present]
     bar = tqdm(
@@ -137,10 +136,4 @@ def _render(number: int) -> float:
         items.append(
             shards.taught(index, tokens, _Worker.teacher.speak(tokens, _Worker.plan.speed(index)))
         )
-    return _seconds(shards.write(_Worker.out, number, items), _Worker.plan)
-
-
-def _seconds(path: Path, plan: plans.Plan) -> float:
-    """Estimate a shard's seconds of speech by its size, nearly all of which grows with them."""
-    prosody = 2 * 4 * FRAMES_PER_SECOND
-    return path.stat().st_size / (prosody if plan.silent else prosody + 2 * SAMPLE_RATE)
+    return shards.seconds(shards.write(_Worker.out, number, items))

@@ -1,5 +1,6 @@
 """Corpora in memory, cut into what a training step takes."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +139,14 @@ class Corpus:
         for taught in items:
             kept = taught.item % _VALIDATION_EVERY == _VALIDATION_AT
             (self.validation if kept else self.train).append(example(taught))
+
+
+def digest(examples: Sequence[Example]) -> str:
+    """Return a short name for exactly these items."""
+    whole = hashlib.sha256()
+    for example in examples:
+        whole.update(example.tokens.tobytes() + example.ends.tobytes() + example.f0.tobytes())
+    return whole.hexdigest()[:16]
 
 
 def hours(examples: Sequence[Example]) -> float:

@@ -21,6 +21,7 @@ from utterd.engine.voices.small_frames import SAMPLE_RATE
 
 _EXAMPLES = 100
 """Items of the corpus, a few minutes of speech."""
+_RECIPE = ("step", "corpora", "adversary", "anneal", "curve")
 _ORIGIN = "distilled from Kokoro-82M v1.0 (hexgrad, Apache-2.0), speaker {speaker}"
 
 
@@ -36,12 +37,6 @@ def main(arguments: argparse.Namespace) -> int:
     """Export; returns the exit status."""
     planned = plan.load(arguments.corpus / "plan.json")
     networks, recipe = best(arguments.fit)
-    recipe["corpus"] = {
-        "plan": plan.digest(planned),
-        "seed": planned.seed,
-        "speaker": planned.speaker,
-        "teacher_sha256": planned.teacher,
-    }
     examples = dataset.Corpus([arguments.corpus]).train[:_EXAMPLES]
     write(arguments.out, arguments.name, networks, planned, recipe=recipe, examples=examples)
     return 0
@@ -68,7 +63,7 @@ def best(folder: Path) -> tuple[Networks, dict[str, Any]]:
     acoustic.load_state_dict(contents["acoustic"]["network"])
     prosody.load_state_dict(contents["prosody"]["network"])
     recipe = {
-        name: {"step": content["step"], "curve": content["curve"]}
+        name: {key: content[key] for key in _RECIPE if key in content}
         for name, content in contents.items()
     }
     networks = Networks(acoustic.eval(), prosody.eval(), shape)

@@ -16,7 +16,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
-from utterd.engine.training import checkpoint, dataset
+from utterd.engine.training import checkpoint, dataset, plan
 from utterd.engine.training.files import write_whole
 from utterd.engine.training.network import Shape
 from utterd.engine.training.tasks import AcousticTask, ProsodyTask, Task
@@ -90,10 +90,12 @@ class Fit:
         self._step = 0
         self._seconds = 0.0
         self._best = float("inf")
-        self._validated = 0
+        self._validated = ""
+        """Which items chose the best so far."""
+        self._corpora = [plan.summary(plan.load(f / "plan.json")) for f in arguments.corpus]
         self._curve: list[dict[str, float]] = []
         self._corpus = dataset.Corpus(arguments.corpus)
-        if arguments.what == "acoustic" and not all(e.audio.size for e in self._corpus.train):
+        if arguments.what == "acoustic" and any(c["silent"] for c in self._corpora):
             raise ValueError("a silent corpus is for `fit prosody` only")
         self._anneal: tuple[int, int] | None = None
         """First step and number of steps of the annealing."""
@@ -150,8 +152,8 @@ class Fit:
         network = self._average.module
         network.eval()
         items = self._corpus.validation[:_VALIDATED]
-        if len(items) != self._validated:  # a growing corpus: no longer the same measure
-            self._best, self._validated = float("inf"), len(items)
+        if (measure := dataset.digest(items)) != self._validated:  # a corpus more, or a grown one
+            self._best, self._validated = float("inf"), measure
         with torch.no_grad():
             validated = self._task.validate(network, items)
         row = {
@@ -166,7 +168,14 @@ class Fit:
         # An adversary trades distance for likeness: there the last weights are kept.
         if validated["total"] < self._best or self._task.state() is not None:
             self._best = validated["total"]
-            weights = {"shape": self._shape.to_json(), "step": self._step, "curve": self._curve}
+            weights = {
+                "shape": self._shape.to_json(),
+                "step": self._step,
+                "curve": self._curve,
+                "corpora": self._corpora,
+                "adversary": self._task.state() is not None,
+                "anneal": self._anneal,
+            }
             best = self._path.with_name(f"{self._path.stem}-best.pt")
             checkpoint.save(best, weights | {"network": network.state_dict()})
         checkpoint.save(self._path, self._state())

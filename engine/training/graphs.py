@@ -111,6 +111,8 @@ def _write(
         )
     model = onnx.load(str(temporary))
     temporary.unlink()
-    quantise(model, seen)
+    expected = {layer for layer in seen if hasattr(module, layer.partition(".")[0])}
+    if missing := expected - quantise(model, seen):
+        raise RuntimeError(f"the graph names these layers otherwise: {', '.join(sorted(missing))}")
     onnx.checker.check_model(model, full_check=True)
     write_whole(path, model.SerializeToString())

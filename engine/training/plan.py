@@ -83,6 +83,18 @@ def load(path: Path) -> Plan:
     return msgspec.json.decode(path.read_bytes(), type=Plan)
 
 
+def summary(plan: Plan) -> dict[str, object]:
+    """Return what tells a corpus from others, for the recipe of a voice."""
+    return {
+        "plan": digest(plan),
+        "seed": plan.seed,
+        "speaker": plan.speaker,
+        "speeds": plan.speeds,
+        "silent": plan.silent,
+        "teacher_sha256": plan.teacher,
+    }
+
+
 def digest(plan: Plan) -> str:
     """Return a short name for exactly this plan."""
     return hashlib.sha256(json.dumps(msgspec.to_builtins(plan)).encode()).hexdigest()[:16]

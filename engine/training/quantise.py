@@ -57,13 +57,19 @@ def ranges(
     return seen
 
 
-def quantise(model: onnx.ModelProto, seen: Ranges) -> None:
-    """Put the products of `model` with the layers in `seen` into 8 bits, in place."""
+def quantise(model: onnx.ModelProto, seen: Ranges) -> set[str]:
+    """Put the products of `model` with the layers in `seen` into 8 bits, in place.
+
+    Returns:
+        The layers that were found in it.
+    """
+    found = set()
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         layer = node.name.removeprefix("/").removesuffix("/MatMul").replace("/", ".")
         if node.op_type == "MatMul" and layer in seen:
+            found.add(layer)
             weight = weights.pop(node.input[1])
             tensors, before = _integers(layer, node, numpy_helper.to_array(weight), seen[layer])
             weights |= {tensor.name: tensor for tensor in tensors}
@@ -73,6 +79,7 @@ def quantise(model: onnx.ModelProto, seen: Ranges) -> None:
     model.graph.node.extend(nodes)
     del model.graph.initializer[:]
     model.graph.initializer.extend(weights.values())
+    return found
 
 
 def _integers(

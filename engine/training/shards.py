@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from utterd.engine.training.files import write_whole
 from utterd.engine.training.teacher import Rendering
+from utterd.engine.voices.small_frames import FRAMES_PER_SECOND
 
 ITEMS = 16
 _NAME = re.compile(r"shard-(\d{5})-([0-9a-f]{16})\.npz")
@@ -64,6 +65,12 @@ def find(folder: Path) -> dict[int, Path]:
     """Return the shards of a folder by number, without looking inside."""
     named = ((_NAME.fullmatch(path.name), path) for path in sorted(folder.iterdir()))
     return {int(match[1]): path for match, path in named if match}
+
+
+def seconds(path: Path) -> float:
+    """Return the length of a shard's speech, without loading it."""
+    with np.load(path) as arrays:
+        return float(arrays["frame_lengths"].sum()) / FRAMES_PER_SECOND
 
 
 def read(path: Path) -> list[Taught]:

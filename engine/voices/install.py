@@ -76,8 +76,7 @@ def remove(name: str, data_dir: Path) -> None:
 def list_voices(data_dir: Path) -> list[Listed]:
     """All voices, by name. Manifests are read; checksums only when a voice is loaded.
 
-    The built-in one is always among them, as the last to be asked of its name: one that was added
-    stands before it.
+    The built-in one is among them unless one of its name was added.
     """
     added = data_dir / "voices"
     paths = added.iterdir() if added.is_dir() else ()

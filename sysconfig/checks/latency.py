@@ -10,7 +10,7 @@ from utterd.sysconfig.latency import Wakeups, measure
 from utterd.sysconfig.placement import place
 
 LATE_US = 2_000
-"""A fifth of a device period: later than that, and a sound card may run dry."""
+"""A tenth of what the device buffers: later than that, and a sound card may run dry."""
 JUMP_S = 0.02
 
 

@@ -153,6 +153,7 @@ def measure(
     """Stream answers for so long, then look at what was heard."""
     answers: dict[str, Answer] = {}
     underruns: list[int] = []
+    stalled: list[tuple[int, int]] = []
     over = threading.Event()
     with daemon.client("listener") as listening, daemon.client("assistant") as client:
         listening.subscribe()
@@ -160,7 +161,7 @@ def measure(
         latency_ms = client.call("health")["device"]["latency_ms"]
         listener = threading.Thread(target=_listen, args=(listening, answers, over))
         listener.start()
-        watch = threading.Thread(target=_watch, args=(daemon, underruns, over))
+        watch = threading.Thread(target=_watch, args=(daemon, underruns, stalls, stalled, over))
         watch.start()
         psutil.cpu_percent()  # from here on
         with server.capture() as recorder:
@@ -182,9 +183,6 @@ def measure(
     print(file=sys.stderr)
     capture = recorder.result
     spoken = _silences(capture, answers, options.ahead)
-    stalled = []
-    while not stalls.empty():
-        stalled.append(stalls.get())
     gaps = [(ms, id_) for ms, id_ in spoken if ms > options.gap_ms]
     return {
         "minutes": options.minutes,
@@ -233,13 +231,21 @@ def _stream(
     client.call("finish", timeout_s=60.0, id=answer.id)
 
 
-def _watch(daemon: DaemonProcess, underruns: list[int], over: threading.Event) -> None:
-    """Note when the player counts underruns, CLOCK_MONOTONIC ns."""
+def _watch(
+    daemon: DaemonProcess,
+    underruns: list[int],
+    stalls: Stalls,
+    stalled: list[tuple[int, int]],
+    over: threading.Event,
+) -> None:
+    """Note when the player counts underruns, CLOCK_MONOTONIC ns, and what the probes say."""
     with daemon.client("watch") as client:
         counted = client.call("health")["device"]["underruns"]
         while not over.wait(0.1):
             before, counted = counted, client.call("health", timeout_s=60.0)["device"]["underruns"]
             underruns += [time.monotonic_ns()] * (counted - before)
+            while not stalls.empty():
+                stalled.append(stalls.get())
 
 
 def _explained(ns: int, stalled: list[tuple[int, int]]) -> dict[str, float]:

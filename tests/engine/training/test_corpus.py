@@ -215,6 +215,7 @@ def test_the_acoustic_network_is_not_taught_by_a_silent_teacher(
     tokens = np.array([0, 43, 44, 45, 0], np.int16)
     silent = Teacher(teacher, "zf_test", silent=True).speak(tokens)
     shards.write(tmp_path, 0, [shards.taught(item, tokens, silent) for item in (4, 5)])
+    plan.save(tmp_path / "plan.json", plan.Plan(7, "zf_test", "0", {}, [], silent=True))
     arguments = ["fit", "acoustic", "--corpus", str(tmp_path), "--out", str(tmp_path / "fit")]
     finished = subprocess.run(
         [sys.executable, "-m", "utterd.engine.training", *arguments],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from utterd.engine.training import checkpoint, dataset, fit, shards, tasks
+from utterd.engine.training import checkpoint, dataset, fit, losses, plan, shards, tasks
 from utterd.engine.training.teacher import Rendering
 
 from .conftest import TINY
@@ -17,11 +17,15 @@ from .conftest import TINY
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Harmonic tones whose pitch and length go with the phoneme."""
-    folder = tmp_path_factory.mktemp("corpus")
-    rng = np.random.default_rng(2)
+    return harmonic(tmp_path_factory.mktemp("corpus"), 2)
+
+
+def harmonic(folder: Path, seed: int) -> Path:
+    rng = np.random.default_rng(seed)
     for number in range(2):
         items = [one(number * 16 + i, rng) for i in range(16)]
         shards.write(folder, number, items)
+    plan.save(folder / "plan.json", plan.Plan(seed, "zf_test", "0" * 64, {}, []))
     return folder
 
 
@@ -76,6 +80,34 @@ def test_a_fit_learns(what, steps, share, corpus, tmp_path) -> None:
     best = checkpoint.load(tmp_path / f"{what}-best.pt")
     assert best["step"] == steps
     assert checkpoint.shape(best) == TINY
+
+
+def test_on_another_corpus_the_best_is_chosen_anew(corpus, tmp_path) -> None:
+    out = tmp_path / "fit"
+    fit.Fit(options("prosody", corpus, out, 3)).run()
+    state = checkpoint.load(out / "prosody.pt")
+    checkpoint.save(out / "prosody.pt", state | {"best": -1.0})  # by a measure that is easier
+    (tmp_path / "other").mkdir()
+    fit.Fit(options("prosody", corpus, out, 5)).run()
+    assert checkpoint.load(out / "prosody-best.pt")["step"] == 3
+    fit.Fit(options("prosody", harmonic(tmp_path / "other", 3), out, 7)).run()
+    best = checkpoint.load(out / "prosody-best.pt")
+    assert best["step"] == 7
+    assert [corpus["seed"] for corpus in best["corpora"]] == [3]
+
+
+def test_an_error_where_speech_is_costs_more_than_above_it() -> None:
+    rng = torch.Generator().manual_seed(1)
+    wanted = 0.1 * torch.randn(1, 24_000, generator=rng)
+    spectrum = torch.fft.rfft(wanted)
+    hertz = torch.linspace(0, 12_000, spectrum.shape[-1])
+
+    def louder(low: float, high: float) -> float:
+        gain = torch.where((hertz >= low) & (hertz < high), 2.0, 1.0)
+        return float(losses.spectral(torch.fft.irfft(spectrum * gain), wanted))
+
+    assert louder(0, 12_000) == pytest.approx(np.log(2) + 1, rel=0.02)  # weights are 1 on the mean
+    assert louder(1000, 2000) > 1.2 * louder(8000, 9000)
 
 
 def test_an_annealed_fit_ends_with_no_rate(corpus, tmp_path) -> None:

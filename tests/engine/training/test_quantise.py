@@ -1,5 +1,7 @@
 """Products in 8 bits, with ranges that are fixed."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -8,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.engine.training.conftest import random_example
 from utterd.engine.training.export import Networks
+from utterd.engine.training.graphs import write_encode
 from utterd.engine.training.quantise import quantise, ranges
 from utterd.engine.voices.package import VoicePackage
 
@@ -67,6 +70,23 @@ def test_other_layers_stay_as_they_are(weight: np.ndarray) -> None:
     model, before = product(weight), product(weight)
     quantise(model, {"decoder.blocks.1.up": (-1.0, 3.0)})
     assert model == before
+
+
+def test_ranges_hold_what_every_example_needs(networks: Networks) -> None:
+    examples = [random_example(np.random.default_rng(seed)) for seed in (1, 2)]
+    parts = [networks.acoustic, networks.prosody, networks.shape]
+    one, other, both = (ranges(*parts, some) for some in (examples[:1], examples[1:], examples))
+    for layer, (low, high) in both.items():
+        assert low == pytest.approx(min(one[layer][0], other[layer][0]), abs=1e-5)
+        assert high == pytest.approx(max(one[layer][1], other[layer][1]), abs=1e-5)
+
+
+def test_a_layer_that_the_graph_names_otherwise_is_an_error(
+    networks: Networks, tmp_path: Path
+) -> None:
+    seen = {"encoder.blocks.7.up": (-1.0, 1.0)}
+    with pytest.raises(RuntimeError, match=r"encoder\.blocks\.7\.up"):
+        write_encode(tmp_path / "encode.onnx", networks.acoustic, networks.prosody, seen)
 
 
 def test_all_but_the_head_of_prosody_is_put_in_8_bits(
