@@ -30,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fit", type=Path, required=True, help="folder of the fit")
     parser.add_argument("--corpus", type=Path, required=True, help="folder of its (first) corpus")
     parser.add_argument("--out", type=Path, required=True, help="folder of the voice")
+    parser.add_argument(
+        "--pace",
+        type=float,
+        default=1.0,
+        help="factor on all durations: 1 / `length` of `evaluate`, where that is not 1",
+    )
     parser.add_argument("--name", default="small", help="name of the voice")
 
 
@@ -38,6 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     planned = plan.load(arguments.corpus / "plan.json")
     networks, recipe = best(arguments.fit)
     examples = dataset.Corpus([arguments.corpus]).train[:_EXAMPLES]
+    recipe["pace"] = arguments.pace
     write(arguments.out, arguments.name, networks, planned, recipe=recipe, examples=examples)
     return 0
 
@@ -89,7 +96,8 @@ def write(
     acoustic, prosody, shape = networks.acoustic, networks.prosody, networks.shape
     seen = ranges(acoustic, prosody, shape, examples)
     with torch.no_grad():
-        graphs.write_encode(unfinished / "encode.onnx", acoustic, prosody, seen)
+        path, pace = unfinished / "encode.onnx", recipe["pace"]
+        graphs.write_encode(path, acoustic, prosody, seen, pace=pace)
         graphs.write_decode(unfinished / "decode.onnx", acoustic, shape, seen)
     looks = acoustic.encoder.dilations, prosody.phonemes.dilations
     network = Network(

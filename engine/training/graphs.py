@@ -16,10 +16,11 @@ OPSET = 20
 
 
 class Encode(nn.Module):
-    """`encode.onnx`: both looks at the phonemes at once."""
+    """`encode.onnx`: both looks at the phonemes at once; durations are multiplied by `pace`."""
 
-    def __init__(self, acoustic: Acoustic, prosody: Prosody) -> None:
+    def __init__(self, acoustic: Acoustic, prosody: Prosody, pace: float) -> None:
         super().__init__()
+        self.pace = pace
         self.encoder = acoustic.encoder
         self.prosody = prosody
 
@@ -27,7 +28,7 @@ class Encode(nn.Module):
         """Map ids (1, P) to hidden (1, P, C), durations (1, P) and contour (1, P, K, 3)."""
         inside = torch.ones_like(tokens, dtype=torch.float32)[..., None]
         durations, contour = self.prosody(tokens, inside)
-        return self.encoder(tokens, inside), durations, contour
+        return self.encoder(tokens, inside), durations * self.pace, contour
 
 
 class Decode(nn.Module):
@@ -49,12 +50,14 @@ class Decode(nn.Module):
         return (samples, overlap, *kept)
 
 
-def write_encode(path: Path, acoustic: Acoustic, prosody: Prosody, seen: Ranges) -> None:
+def write_encode(
+    path: Path, acoustic: Acoustic, prosody: Prosody, seen: Ranges, *, pace: float = 1.0
+) -> None:
     """Write `encode.onnx`."""
     tokens = torch.tensor([[0, 43, 44, 45, 46, 0]])
     _write(
         path,
-        Encode(acoustic, prosody),
+        Encode(acoustic, prosody, pace),
         (tokens,),
         {"tokens": {1: "phonemes"}},
         outputs=["hidden", "durations", "contour"],

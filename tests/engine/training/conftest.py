@@ -45,7 +45,9 @@ def package(networks: export.Networks, tmp_path_factory: pytest.TempPathFactory)
     folder = tmp_path_factory.mktemp("voice") / "tiny"
     planned = plan.Plan(1, "zf_test", "0" * 64, SYMBOLS, [])
     said = [random_example(np.random.default_rng(seed)) for seed in range(4)]
-    return export.write(folder, "tiny", networks, planned, recipe={"why": "a test"}, examples=said)
+    return export.write(
+        folder, "tiny", networks, planned, recipe={"why": "a test", "pace": 1.0}, examples=said
+    )
 
 
 def random_example(rng: np.random.Generator) -> dataset.Example:

@@ -81,6 +81,17 @@ def test_ranges_hold_what_every_example_needs(networks: Networks) -> None:
         assert high == pytest.approx(max(one[layer][1], other[layer][1]), abs=1e-5)
 
 
+def test_the_pace_is_a_factor_on_durations(networks: Networks, tmp_path: Path) -> None:
+    said = []
+    for pace in (1.0, 1.5):
+        path = tmp_path / f"{pace}.onnx"
+        write_encode(path, networks.acoustic, networks.prosody, {}, pace=pace)
+        tokens = np.array([[0, 43, 44, 45, 0]], np.int64)
+        said.append(onnxruntime.InferenceSession(path).run(["durations"], {"tokens": tokens})[0])
+    np.testing.assert_allclose(said[1], 1.5 * said[0], rtol=1e-5)
+    assert said[0].min() > 0
+
+
 def test_a_layer_that_the_graph_names_otherwise_is_an_error(
     networks: Networks, tmp_path: Path
 ) -> None:
