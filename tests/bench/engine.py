@@ -1,6 +1,6 @@
 """What a worker costs: its stages, the time outside the network, threads, memory, and stopping.
 
-    python tests/bench/engine.py [--data DIR] [--voices kokoro joe-us] [--threads 1 2] [--json]
+    python tests/bench/engine.py [--data DIR] [--voices small kokoro joe-us] [--threads 1 2]
 
 A real worker a voice and thread count, its samples thrown away as soon as they lie in the ring.
 `overhead` is all the time of an utterance that isn't spent in the network or waiting for room.
@@ -34,6 +34,7 @@ from utterd.engine.messages import (
     Say,
     Shutdown,
 )
+from utterd.engine.voices import install
 
 SENTENCES = {
     "zh": (
@@ -222,20 +223,25 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     data = os.environ.get("UTTERD_TEST_DATA", "~/.cache/utterd-tests")
-    parser.add_argument("--data", type=Path, default=Path(data), help="holds voices/NAME")
-    parser.add_argument("--voices", nargs="+", default=["kokoro", "joe-us"])
+    parser.add_argument(
+        "--data", type=Path, default=Path(data), help="holds voices/NAME, beside small"
+    )
+    parser.add_argument("--voices", nargs="+", default=["small", "kokoro", "joe-us"])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, len(os.sched_getaffinity(0))])
     parser.add_argument("--runs", type=int, default=10, help="times each sentence is said")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     options = parser.parse_args()
-    folder = options.data.expanduser() / "voices"
+    listed = install.list_voices(options.data.expanduser())
+    folders = {one.name: one.package.folder for one in listed if one.package is not None}
+    if missing := [name for name in options.voices if name not in folders]:
+        parser.error(f"no voice {', '.join(missing)}; there is {', '.join(folders)}")
     steps = len(options.voices) * len(options.threads) * (options.runs + max(5, options.runs))
     progress = Progress(steps)
     load = os.getloadavg()
     results: dict[str, Any] = {"load_average": load, "cores": len(os.sched_getaffinity(0))}
     for voice in options.voices:
         results[voice] = [
-            measure(folder / voice, threads, options.runs, progress) for threads in options.threads
+            measure(folders[voice], threads, options.runs, progress) for threads in options.threads
         ]
     progress.end()
     if options.json:
