@@ -56,7 +56,7 @@ def main() -> None:
         "--seconds", type=float, default=60.0, help="continuous sound a period (default 60)"
     )
     parser.add_argument("--kills", type=int, default=3, help="kills of the server (default 3)")
-    parser.add_argument("--period-ms", type=float, default=10.0, help="period (default 10)")
+    parser.add_argument("--period-ms", type=float, default=5.0, help="period (default 5)")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     parser.add_argument(
         "--only", action="append", choices=PARTS, help="one part; may be repeated (default all)"
