@@ -70,7 +70,10 @@ class Disk:
                 "SELECT checksum, timing, samples FROM segment WHERE key = ? AND used > ?",
                 (key, time.time() - self._ttl_s),
             ).fetchone()
-        except (sqlite3.Error, OSError):
+        except (sqlite3.OperationalError, OSError):
+            self._later(_look)  # another one may be writing; the writing thread waits, and tells
+            return None
+        except sqlite3.Error:
             self._drop(key)  # the writing thread meets the same, tells, and mends what it can
             return None
         if row is None:
@@ -193,6 +196,11 @@ class Disk:
 
 _Write = Callable[[sqlite3.Connection], object]
 """What the writing thread does, within a transaction."""
+
+
+def _look(connection: sqlite3.Connection) -> None:
+    """Meet what keeps the database from being read."""
+    connection.execute("SELECT count(*) FROM segment")
 
 
 def _pack(stored: Stored) -> tuple[bytes, bytes]:

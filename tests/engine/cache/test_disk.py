@@ -46,6 +46,24 @@ def test_what_was_written_is_read_by_who_comes_later(disk):
     assert same(disk().get(key(1)), stored(1))
 
 
+def test_a_read_that_finds_it_locked_is_a_miss_and_loses_nothing(disk, monkeypatch):
+    one, opened = disk(), disk_module.current
+    one.put(key(1), stored(1))
+    one.flush()
+
+    def locked(*arguments: object, wait_s: float) -> object:
+        if wait_s == 0.0:  # the speaking thread, which does not wait
+            raise sqlite3.OperationalError("database is locked")
+        return opened(*arguments, wait_s=wait_s)
+
+    monkeypatch.setattr(disk_module, "current", locked)
+    assert one.get(key(1)) is None
+    one.flush()
+    monkeypatch.undo()
+    assert same(one.get(key(1)), stored(1))
+    assert (one.problem, one.damaged) == ("", 0)
+
+
 def test_the_least_used_makes_room(disk):
     one = disk(limit_bytes=4 * 8000)
     for number in range(4):

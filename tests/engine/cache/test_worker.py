@@ -75,6 +75,7 @@ def test_a_restart_finds_it_and_the_disk_does_not_tell_the_text(start, package, 
     first.close()
     again = start(package.folder, **options)
     again.ready()
+    assert counts(again).disk_bytes > 0  # it is open: who asks before would not find it
     again.say(1, "秘密的话。")
     np.testing.assert_array_equal(again.played(1), samples)
     assert counts(again).disk_hits == 1
