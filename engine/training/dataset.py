@@ -52,7 +52,7 @@ class AcousticBatch:
     """A training step's crops: B of them, m blocks each."""
 
     tokens: Tensor
-    inside: Tensor
+    position: Tensor
     phoneme: Tensor
     """(B, m + 39): index in `tokens`; P, one beyond, outside of the item."""
     features: Tensor
@@ -66,7 +66,7 @@ class ProsodyBatch:
     """Whole items for the prosody network."""
 
     tokens: Tensor
-    inside: Tensor
+    position: Tensor
     durations: Tensor
     """(B, P) frames."""
     contour: Tensor
@@ -165,7 +165,7 @@ def acoustic(
         blocks: m, the length of the crops.
         halo: frames the decoder looks at beyond a spectral frame.
     """
-    tokens, inside = _tokens(examples)
+    tokens, position = _tokens(examples)
     outside = tokens.shape[1]
     before, after = halo + 1, halo + 2
     phoneme = np.stack(
@@ -188,7 +188,7 @@ def acoustic(
     )
     return AcousticBatch(
         tokens,
-        inside,
+        position,
         torch.from_numpy(phoneme),
         torch.from_numpy(features),
         torch.from_numpy(source),
@@ -198,7 +198,7 @@ def acoustic(
 
 def prosody(examples: Sequence[Example]) -> ProsodyBatch:
     """Put whole items beside each other."""
-    tokens, inside = _tokens(examples)
+    tokens, position = _tokens(examples)
     durations = np.zeros(tokens.shape, np.float32)
     contour = np.zeros((*tokens.shape, POINTS, 3), np.float32)
     for row, e in enumerate(examples):
@@ -207,7 +207,7 @@ def prosody(examples: Sequence[Example]) -> ProsodyBatch:
         contour[row, : len(counts)] = _points(e, counts)
     return ProsodyBatch(
         tokens,
-        inside,
+        position,
         torch.from_numpy(durations),
         torch.from_numpy(contour),
         torch.from_numpy(durations),
@@ -229,11 +229,11 @@ def _points(e: Example, counts: NDArray[np.int64]) -> NDArray[np.float32]:
 def _tokens(examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
     longest = max(len(e.tokens) for e in examples)
     tokens = np.zeros((len(examples), longest), np.int64)
-    inside = np.zeros((len(examples), longest, 1), np.float32)
+    position = np.zeros((len(examples), longest, small_frames.POSITION), np.float32)
     for row, e in enumerate(examples):
         tokens[row, : len(e.tokens)] = e.tokens
-        inside[row, : len(e.tokens)] = 1
-    return torch.from_numpy(tokens), torch.from_numpy(inside)
+        position[row, : len(e.tokens)] = small_frames.position(len(e.tokens))
+    return torch.from_numpy(tokens), torch.from_numpy(position)
 
 
 def _cut(values: NDArray[_T], start: int, count: int, fill: int) -> NDArray[_T]:

@@ -11,6 +11,7 @@ from utterd.engine.training.files import write_whole
 from utterd.engine.training.network import FEATURES, KERNEL, Acoustic, Prosody, Shape
 from utterd.engine.training.quantise import Ranges, quantise
 from utterd.engine.training.spectra import BINS, SPAN, MatrixTransform
+from utterd.engine.voices import small_frames
 
 OPSET = 20
 
@@ -24,11 +25,13 @@ class Encode(nn.Module):
         self.encoder = acoustic.encoder
         self.prosody = prosody
 
-    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Map ids (1, P) to hidden (1, P, C), durations (1, P) and contour (1, P, K, 3)."""
-        inside = torch.ones_like(tokens, dtype=torch.float32)[..., None]
-        durations, contour = self.prosody(tokens, inside)
-        return self.encoder(tokens, inside), durations * self.pace, contour
+    def forward(self, tokens: Tensor, position: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Map ids (1, P) and where they stand, (1, P, POSITION), to what the decoder is told.
+
+        That is hidden (1, P, C), durations (1, P) and contour (1, P, K, 3).
+        """
+        durations, contour = self.prosody(tokens, position)
+        return self.encoder(tokens, position), durations * self.pace, contour
 
 
 class Decode(nn.Module):
@@ -55,11 +58,12 @@ def write_encode(
 ) -> None:
     """Write `encode.onnx`."""
     tokens = torch.tensor([[0, 43, 44, 45, 46, 0]])
+    position = torch.from_numpy(small_frames.position(tokens.shape[1]))[None]
     _write(
         path,
         Encode(acoustic, prosody, pace),
-        (tokens,),
-        {"tokens": {1: "phonemes"}},
+        (tokens, position),
+        {"tokens": {1: "phonemes"}, "position": {1: "phonemes"}},
         outputs=["hidden", "durations", "contour"],
         seen=seen,
     )

@@ -19,6 +19,7 @@ from utterd.engine.training.spectra import (
     Synthesis,
     Transform,
 )
+from utterd.engine.voices.small_frames import POSITION
 
 KERNEL = 7
 POINTS = 4
@@ -36,7 +37,9 @@ class Shape:
     encoder: int = 192
     encoder_inner: int = 512
     encoder_blocks: int = 4
-    prosody_dilations: tuple[int, ...] = (1, 1, 2, 4, 1)
+    prosody: int = 256
+    prosody_inner: int = 512
+    prosody_dilations: tuple[int, ...] = (1, 1, 2, 4, 2, 1)
     decoder: int = 256
     decoder_inner: int = 512
     decoder_blocks: int = 6
@@ -77,21 +80,26 @@ class Block(nn.Module):
 
 
 class Phonemes(nn.Module):
-    """Phoneme ids to a vector each, with their neighbourhood seen."""
+    """Phoneme ids to a vector each, with their neighbourhood and their position seen."""
 
     def __init__(
         self, symbols: int, channels: int, inner: int, dilations: tuple[int, ...], dropout: float
     ) -> None:
         super().__init__()
         self.embed = nn.Embedding(symbols, channels)
+        self.position = nn.Linear(POSITION, channels, bias=False)
         self.blocks = nn.ModuleList(Block(channels, inner, d) for d in dilations)
         self.dilations = dilations
         self.dropout = nn.Dropout(dropout)
         self.norm = nn.LayerNorm(channels)
 
-    def forward(self, tokens: Tensor, inside: Tensor) -> Tensor:
-        """Map ids (B, P) to (B, P, C); `inside` (B, P, 1) is 1 on phonemes and 0 on padding."""
-        x = self.embed(tokens) * inside
+    def forward(self, tokens: Tensor, position: Tensor) -> Tensor:
+        """Map ids (B, P) to (B, P, C).
+
+        `position` is (B, P, POSITION), see `small_frames.position`; 0 on padding.
+        """
+        inside = position[..., -1:]
+        x = (self.embed(tokens) + self.position(position)) * inside
         for block, dilation in zip(self.blocks, self.dilations, strict=True):
             reach = dilation * (KERNEL // 2)
             padded = nn.functional.pad(x, (0, 0, reach, reach))
@@ -106,17 +114,17 @@ class Prosody(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.phonemes = Phonemes(
-            shape.symbols, shape.encoder, shape.encoder_inner, shape.prosody_dilations, 0.2
+            shape.symbols, shape.prosody, shape.prosody_inner, shape.prosody_dilations, 0.1
         )
-        self.head = nn.Linear(shape.encoder, 1 + 3 * POINTS)
+        self.head = nn.Linear(shape.prosody, 1 + 3 * POINTS)
 
-    def forward(self, tokens: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, tokens: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
         """Return durations (B, P) in frames and contour (B, P, POINTS, 3).
 
         The contour holds log2(F0 / 200 Hz), a logit of voicing, and energy / 8.
         """
-        out = self.head(self.phonemes(tokens, inside))
-        durations = nn.functional.softplus(out[..., 0] + 4) * inside[..., 0]
+        out = self.head(self.phonemes(tokens, position))
+        durations = nn.functional.softplus(out[..., 0] + 4) * position[..., -1]
         return durations, out[..., 1:].reshape(out.shape[0], out.shape[1], POINTS, 3)
 
 

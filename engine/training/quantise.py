@@ -28,7 +28,7 @@ Ranges = dict[str, tuple[float, float]]
 
 _WEIGHT_TOP = 63
 _INPUT_TOP = 255
-_FLOAT = "prosody.head"
+_FLOATS = ("prosody.head", ".position")
 """Few numbers, and what they say is how long and how high."""
 
 
@@ -42,7 +42,7 @@ def ranges(
     hooks = [
         layer.register_forward_pre_hook(_watch(seen, name))
         for name, layer in layers.items()
-        if isinstance(layer, nn.Linear) and name != _FLOAT
+        if isinstance(layer, nn.Linear) and not name.endswith(_FLOATS)
     ]
     device = torch.device("cpu")
     try:
@@ -50,7 +50,7 @@ def ranges(
             for example in examples:
                 batch = dataset.acoustic([example], [0], example.length, shape.halo)
                 speak(acoustic, batch, device)
-                prosody(batch.tokens, batch.inside)
+                prosody(batch.tokens, batch.position)
     finally:
         for hook in hooks:
             hook.remove()

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 SHARES = {
-    "car": 2, "home": 2, "talk": 3, "caption": 2, "phonetic": 3, "english": 3, "mixed": 3,
+    "car": 2, "home": 2, "talk": 3, "caption": 2, "phonetic": 3, "english": 5, "mixed": 4,
     "frames": 6, "crosswoz": 4, "g2pm": 6, "intents": 1,
 }  # fmt: skip
 """How often each source is drawn while it lasts."""

@@ -32,8 +32,8 @@ def say(networks: Networks, example: Example) -> Spoken:
     tokens = torch.from_numpy(example.tokens.astype(np.int64))[None]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        inside = torch.ones(1, tokens.shape[1], 1)
-        durations, points = networks.prosody(tokens, inside)
+        position = torch.from_numpy(small_frames.position(tokens.shape[1]))[None]
+        durations, points = networks.prosody(tokens, position)
         lengths, contour = durations[0].numpy(), points[0].numpy()
         counts = np.diff(example.ends, prepend=0).astype(np.float64)
         f0, _ = small_frames.contour(contour, example.ends, counts, 1.0)

@@ -161,11 +161,11 @@ class ProsodyTask:
 
     def _losses(self, network: nn.Module, examples: Sequence[Example]) -> dict[str, Tensor]:
         batch = dataset.prosody(examples)
-        tokens, inside = batch.tokens.to(self._device), batch.inside.to(self._device)
+        tokens, position = batch.tokens.to(self._device), batch.position.to(self._device)
         wanted, weight = batch.contour.to(self._device), batch.weight.to(self._device)[..., None]
         truth = batch.durations.to(self._device)
-        durations, contour = network(tokens, inside)
-        duration = self.duration_error(durations, truth, inside[..., 0])
+        durations, contour = network(tokens, position)
+        duration = self.duration_error(durations, truth, position[..., -1])
         frames = weight.sum() * contour.shape[2]
         voiced = wanted[..., 1]
         tone = ((contour[..., 0] - wanted[..., 0]).abs() * voiced * weight).sum()
@@ -203,7 +203,7 @@ def mixed(network: _N, device: torch.device) -> _N:
 
 def speak(network: Acoustic, batch: dataset.AcousticBatch, device: torch.device) -> Tensor:
     """Return the network's samples, (B, 300 m), of a batch, with fresh noise."""
-    vectors = network.encoder(batch.tokens.to(device), batch.inside.to(device))
+    vectors = network.encoder(batch.tokens.to(device), batch.position.to(device))
     vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
     index = batch.phoneme.to(device)[..., None].expand(-1, -1, vectors.shape[2])
     source = batch.source.to(device)

@@ -108,9 +108,11 @@ class Small:
         self._graph.close()
         self._decoder.graph.close()
 
-    def _encode(self, tokens: Sequence[int]) -> Encoded:
+    def _encode(self, tokens: Sequence[int], count: int) -> Encoded:
+        position = small_frames.position(count, len(tokens))[None]
         hidden, durations, contour = self._graph.run(
-            ["hidden", "durations", "contour"], {"tokens": np.array([tokens], np.int64)}
+            ["hidden", "durations", "contour"],
+            {"tokens": np.array([tokens], np.int64), "position": position},
         )
         return Encoded(hidden[0], durations[0].astype(np.float64), contour[0])
 

@@ -17,6 +17,11 @@ REFERENCE_HZ = 200.0
 ENERGY_SCALE = 8.0
 FEATURES = 5
 SOURCE = 4
+POSITION = 4
+_USUAL_COUNT = 33
+"""Phonemes with their pads, about eight syllables."""
+_MOST_COUNT = 200
+"""More were never taught together."""
 BINS = 512
 
 Array = NDArray[np.float32]
@@ -32,6 +37,28 @@ class Frames:
     """(T, FEATURES): log2(F0 / 200 Hz) where voiced, voiced, energy / 8, place in phoneme, 1."""
     source: Array
     """(T, SOURCE): phase in cycles at mid-frame, cycles since the last, to the next, voiced."""
+
+
+def position(count: int, shown: int | None = None) -> Array:
+    """Return where tokens stand in a segment of `count`, pads included.
+
+    The teacher has a style for every number of phonemes; between 5 and 40 they differ by half as
+    much as a style is (for its sound) and by more than one (for its prosody).
+
+    Args:
+        count: tokens of the whole segment.
+        shown: only so many from its beginning are asked for.
+
+    Returns:
+        (shown, POSITION): log(count / usual), its square, -0.5 to 0.5 through the segment, 1.
+    """
+    size = np.log(min(count, _MOST_COUNT) / _USUAL_COUNT)
+    out = np.empty((count if shown is None else shown, POSITION), np.float32)
+    out[:, 0] = size
+    out[:, 1] = size**2
+    out[:, 2] = (np.arange(len(out)) + 0.5) / count - 0.5
+    out[:, 3] = 1
+    return out
 
 
 def ends(durations: NDArray[np.floating]) -> NDArray[np.int64]:

@@ -59,7 +59,7 @@ class Plan:
     """Of one segment.
 
     Args:
-        encode: shows tokens to the encoder.
+        encode: shows tokens, from the first on, to the encoder; of how many it is told too.
         tokens: with a pad at either end.
         manner: how to say them.
         reach: tokens the encoder looks at on either side; 0: not known.
@@ -68,7 +68,7 @@ class Plan:
 
     def __init__(
         self,
-        encode: Callable[[Sequence[int]], Encoded],
+        encode: Callable[[Sequence[int], int], Encoded],
         tokens: Sequence[int],
         manner: Manner,
         reach: int,
@@ -83,7 +83,7 @@ class Plan:
         # The contour of the last two hangs on points of tokens that are not known yet.
         certain = math.ceil(frames * manner.rate / _SHORT_FRAMES) + 3
         if reach and len(tokens) >= certain + reach + _WORTHWHILE:
-            self._certain = encode(tokens[: certain + reach]).part(0, certain)
+            self._certain = encode(tokens[: certain + reach], len(tokens)).part(0, certain)
             self._lay_out(self._certain)
             if self.ends[certain - 3] >= frames:
                 return
@@ -94,7 +94,7 @@ class Plan:
         if self.settled:
             return
         self.settled = True
-        whole = self._encode(self._tokens)
+        whole = self._encode(self._tokens, len(self._tokens))
         if self._certain is not None:
             whole = self._certain.then(whole.part(len(self._certain.durations)))
         self._lay_out(whole)

@@ -39,7 +39,7 @@ def test_the_export_says_how_far_the_encoder_looks(package: VoicePackage) -> Non
 def test_a_token_depends_on_nothing_beyond_the_reach(voices) -> None:
     voice, _ = voices
     tokens = [0, *np.random.default_rng(1).integers(1, 100, 60).tolist(), 0]
-    whole, part = voice._encode(tokens), voice._encode(tokens[:30])
+    whole, part = voice._encode(tokens, 62), voice._encode(tokens[:30], 62)
     certain = 30 - voice._reach
     for name in ("hidden", "durations", "contour"):
         one, other = getattr(whole, name), getattr(part, name)
