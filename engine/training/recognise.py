@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     planned = plan.load(arguments.corpus / "plan.json")
     networks, _ = export.best(arguments.fit)
     sentences, examples = evaluate.heldout_part(arguments, planned)
-    listener = _Listener()
+    listener = Listener()
     found: list[Heard] = []
     everything = list(zip(sentences, examples, strict=True))
     for sentence, example in tqdm(everything, desc="listening", unit="sentence"):
@@ -49,11 +49,14 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class _Listener:
+class Listener:
+    """Both recognisers, each for what it can."""
+
     def __init__(self) -> None:
         self._scribe, self._ear, self._reader = Scribe(_CACHE), Ear(), Reader()
 
     def hear(self, kind: str, text: str, speaker: str, samples: NDArray[np.float32]) -> Heard:
+        """Count what gets through of a text of a kind (`zh`, `en`, `mixed`), samples at 24 kHz."""
         if kind == "en":
             phones, wanted = self._ear.phones(samples), self._ear.expected(text)
             wrong = hearing.errors(phones, wanted)

@@ -17,6 +17,7 @@ from utterd.engine.voices import shape, small_frames
 from utterd.engine.voices.contract import Control, Controls, Timing
 from utterd.engine.voices.numbered import numbered
 from utterd.engine.voices.package import VoiceError, VoicePackage
+from utterd.engine.voices.small_faster import Faster, needed
 from utterd.engine.voices.small_frames import HOP
 from utterd.engine.voices.small_plan import Encoded, Manner, Plan
 from utterd.engine.voices.small_stream import Decoder, Stream
@@ -27,6 +28,8 @@ _FIRST_BLOCKS = 6
 """75 ms."""
 _MOST_BLOCKS = 64
 _SLOWEST, _FASTEST = 0.5, 3.0
+_FASTEST_SPOKEN = 1.1
+"""Faster than this is made by `Faster`."""
 _LOWEST, _HIGHEST = 0.5, 2.0
 _THREADS = 1
 """Its products are so small that handing a part of each to a second thread costs more (first chunk
@@ -90,14 +93,16 @@ class Small:
             nothing = Timing((0,) * len(segment.words), (0,) * len(segment.marks), 0)
             none = np.zeros(0, np.float32)
             return WholeSpeech(nothing, time.monotonic_ns(), skipped, none, self.sample_rate)
-        manner = Manner(
-            rate=min(_FASTEST, max(_SLOWEST, controls.rate)),
-            pitch=min(_HIGHEST, max(_LOWEST, controls.pitch)),
-        )
-        first = _FIRST_BLOCKS + self._decoder.ahead
+        rate = min(_FASTEST, max(_SLOWEST, controls.rate))
+        spoken = min(_FASTEST_SPOKEN, rate)
+        manner = Manner(spoken, pitch=min(_HIGHEST, max(_LOWEST, controls.pitch)))
+        factor = rate / spoken
+        first = needed(_FIRST_BLOCKS, factor) if factor > 1 else _FIRST_BLOCKS
+        first += self._decoder.ahead
         plan = Plan(self._encode, [PAD, *tokens, PAD], manner, self._reach, first)
         encoded_ns = time.monotonic_ns()
-        stream = Stream(self._decoder, plan.hidden, plan.frames, abandon)
+        decoded = Stream(self._decoder, plan.hidden, plan.frames, abandon)
+        stream = Faster(decoded, plan.frames, factor) if factor > 1 else decoded
         # The PAD in front is the first of them: where it ends, the first phoneme begins.
         words = [place[word.first] for word in segment.words]
         marks = [place[mark.first] for mark in segment.marks]
@@ -132,7 +137,7 @@ class SmallSpeech:
     def __init__(
         self,
         plan: Plan,
-        stream: Stream,
+        stream: Stream | Faster,
         words: Sequence[int],
         marks: Sequence[int],
         *,
@@ -156,7 +161,7 @@ class SmallSpeech:
     def timing(self) -> Timing:
         """See `Speech.timing`."""
         self._settle()
-        begins = np.maximum(self._plan.ends * HOP - self._head, 0)
+        begins = np.maximum(self._stream.places(self._plan.ends) - self._head, 0)
         return Timing(
             words=tuple(int(begins[place]) for place in self._words),
             marks=tuple(int(begins[place]) for place in self._marks),
@@ -203,7 +208,7 @@ class SmallSpeech:
         return max(0, before - _EDGE_SAMPLES), np.concatenate(taken)
 
 
-def _next_size(blocks: int, stream: Stream) -> int:
+def _next_size(blocks: int, stream: Stream | Faster) -> int:
     """The next chunk: twice as long each time; a rest too short for a chunk joins the last."""
     size = min(2 * blocks, _MOST_BLOCKS) or _FIRST_BLOCKS
     rest = stream.total - stream.done - size

@@ -7,9 +7,10 @@ computed from the same numbers as the whole, in the same order.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from utterd.engine.runtimes.contract import Abandon, AbandonedError, Graph
-from utterd.engine.voices.small_frames import BINS, FEATURES, SOURCE, Array, Frames
+from utterd.engine.voices.small_frames import BINS, FEATURES, HOP, SOURCE, Array, Frames
 
 _KEPT = 6
 """Frames each convolution keeps: its width less one."""
@@ -69,6 +70,10 @@ class Stream:
         self._phoneme = frames.phoneme
         self._features = frames.features
         self._source = _padded(frames.source, _SPAN - 1, _SPAN - 1)
+
+    def places(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the samples at which frames that end at `ends` have sounded."""
+        return ends * HOP
 
     def take(self, blocks: int) -> Array:
         """Return the next `blocks` x 300 samples, fewer at the end.
