@@ -27,7 +27,7 @@ def speaks_afterwards(quiet_daemon):
     yield
     with listening(quiet_daemon) as listener, quiet_daemon.client() as client:
         client.call("cancel", all=True)
-        client.call("speak", text="Still here.", id="afterwards", volume=0.5)
+        client.call("speak", text="Still here.", id="afterwards", rate=3.0)
         assert listener.wait_for("afterwards")["event"] == "ended"
 
 

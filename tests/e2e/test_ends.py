@@ -13,7 +13,7 @@ from tests.daemon_process import DaemonProcess, leftovers, listening, runs
 from utterd.daemon.client import DaemonError
 
 POISON = "现在我要说一句非常非常长的话请你不要打断我因为我还没有说完"
-LONG = "This is a rather long text. It has several sentences. " * 6
+LONG = "This is a rather long text. It has several sentences. " * 3
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_worker_that_only_waits_for_the_device_is_left_alone(tmp_path, voices_
     try:
         with listening(daemon) as listener, daemon.client("deaf") as client:
             worker = daemon.child("utterd.engine.worker").pid
-            client.call("speak", text=LONG * 12, id="long")
+            client.call("speak", text=LONG * 24, id="long")
             time.sleep(10.0)  # the ring is full after two, and more than twice the time is over
             assert not [e for e in listener.events if e["event"] in ("degraded", "failed")]
             assert daemon.child("utterd.engine.worker").pid == worker
@@ -183,7 +183,7 @@ def test_a_large_worker_is_not_ended_while_it_makes_samples(tmp_path, voices_dir
     try:
         daemon.wait_until((daemon.run_dir / "control.sock").exists, 30.0, "the socket")
         with daemon.client("samples") as client:
-            reply, _ = client.call_with_samples("synthesize", text=LONG * 4, timeout_s=120.0)
+            reply, _ = client.call_with_samples("synthesize", text=LONG * 8, timeout_s=120.0)
         assert reply["samples"] > 22050 * 60
     finally:
         daemon.stop()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import workers
 from tests.engine.running import Running
 from utterd.engine.frontend.reader import Reader
 from utterd.engine.runtimes.onnx_cpu import OnnxCpu
@@ -34,14 +35,15 @@ def joe(joe_dir: Path) -> Iterator[Voice]:
 
 
 @pytest.fixture(scope="session")
-def int8_graph(voices_dir: Path) -> Path:
+def int8_graph() -> Path:
     """Kokoro as it comes, before `voices add` rewrites it."""
-    path = voices_dir / "kokoro-int8.onnx"
-    if not path.exists():
-        downloads = voices_dir / "downloads"
-        downloads.mkdir(exist_ok=True)
-        path.with_suffix(".part").write_bytes(join([fetch(part, downloads) for part in PARTS]))
-        path.with_suffix(".part").rename(path)
+    path = workers.kept() / "kokoro-int8.onnx"
+    with workers.alone(path):
+        if not path.exists():
+            downloads = path.with_name("downloads")
+            downloads.mkdir(exist_ok=True)
+            path.with_suffix(".part").write_bytes(join([fetch(part, downloads) for part in PARTS]))
+            path.with_suffix(".part").rename(path)
     return path
 
 

@@ -1,5 +1,8 @@
 """A made-up machine with a tuner on it."""
 
+import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +39,17 @@ class Box:
             "persistence": str(board.persistence),
             "locked": str(board.locked),
         }
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """In memory, as the journal's own place is: a disk takes milliseconds for each entry.
+
+    Its name is short, since that of a socket must be.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="utterd.", dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from tests.systemd import installed
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def staged(tmp_path_factory):
     """A folder that stands for `/` with utterd installed under its /usr/local."""
     destination = tmp_path_factory.mktemp("staged")

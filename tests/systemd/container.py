@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests import guests
+from tests import guests, workers
 
 PACKAGES = ("systemd", "dbus", "python3", "libportaudio2", "libespeak-ng1", "libpam-systemd")
 TOOLS = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
@@ -42,18 +42,21 @@ def root(cache: Path) -> Path:
     if missing:
         raise ContainerError(f"apt-get install {' '.join(missing)}: this test can't run without")
     folder = cache / f"root-{'-'.join(PACKAGES)}"
-    if folder.exists():
-        return folder
+    with workers.alone(folder):
+        if not folder.exists():
+            _make(folder)
+    return folder
+
+
+def _make(folder: Path) -> None:
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    cache.mkdir(parents=True, exist_ok=True)
     command = ["nice", "-n", "19", "mmdebstrap", "--quiet", "--variant=minbase"]
     command += [f"--include={','.join(PACKAGES)}", "bookworm", str(partial)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if done.returncode:
         raise ContainerError(f"mmdebstrap failed: {done.stderr[-2000:]}")
     partial.rename(folder)
-    return folder
 
 
 def boot(

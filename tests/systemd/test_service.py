@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import bloat, guests
+from tests import bloat, guests, workers
 from tests.systemd import container
 from tests.systemd.installed import SCRIPT
 
 GUEST = Path(__file__).with_name("guest.py")
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "utterd-tests"
 CONFIG = """
 [paths]
 data = "/srv/utterd"
@@ -25,7 +24,7 @@ profile = "kiosk"
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory, staged, voices_dir):
+def results(tmp_path_factory, staged, kept_voices):
     """What the guest printed, by case."""
     work = tmp_path_factory.mktemp("container")
     config = work / "utterd.toml"
@@ -33,12 +32,12 @@ def results(tmp_path_factory, staged, voices_dir):
     copy = work / "local"
     shutil.copytree(staged / "usr/local", copy, symlinks=True, copy_function=os.link)
     shown = {
-        voices_dir / "voices": "/srv/utterd/voices",
+        kept_voices: "/srv/utterd/voices",
         config: "/etc/utterd/utterd.toml",
         SCRIPT: "/install.sh",
         Path(bloat.__file__): "/test/tests/bloat.py",
     }
-    log = container.boot(container.root(CACHE), work, GUEST, shown, {copy: "/usr/local"})
+    log = container.boot(container.root(workers.kept()), work, GUEST, shown, {copy: "/usr/local"})
     shutil.rmtree(copy)
     return guests.results(log)
 

@@ -17,6 +17,8 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests import workers
+
 HERE = Path(__file__).parent
 ROOM = HERE.parents[1] / "sysconfig"
 BESIDE = (HERE.parent / "guests.py", HERE.parent / "killing.py")
@@ -103,17 +105,22 @@ def _kernel(cache: Path) -> tuple[Path, str]:
             "apt knows no linux-image-amd64: this test needs Debian's kernel package"
         )
     version, folder = exact.removeprefix("linux-image-"), cache / exact
-    if not (folder / f"boot/vmlinuz-{version}").exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        _run("apt-get", "-q", "download", exact, cwd=cache)
-        package = next(cache.glob(f"{exact}_*.deb"))
-        partial = cache / f"{exact}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        _run("dpkg", "-x", package, partial)
-        _run("/sbin/depmod", "-b", partial, version)
-        package.unlink()
-        partial.rename(folder)
+    with workers.alone(folder):
+        if not folder.exists():
+            _unpack(exact, version, folder)
     return folder, version
+
+
+def _unpack(exact: str, version: str, folder: Path) -> None:
+    cache = folder.parent
+    _run("apt-get", "-q", "download", exact, cwd=cache)
+    package = next(cache.glob(f"{exact}_*.deb"))
+    partial = folder.with_name(f"{exact}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    _run("dpkg", "-x", package, partial)
+    _run("/sbin/depmod", "-b", partial, version)
+    package.unlink()
+    partial.rename(folder)
 
 
 def _kernel_package() -> str:

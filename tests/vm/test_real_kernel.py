@@ -1,23 +1,21 @@
 """Every case of the guest, in one boot of a real kernel."""
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests import guests
+from tests import guests, workers
 from tests.vm import machine
 
 GUEST = Path(__file__).with_name("guest.py")
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "utterd-tests"
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """What the guest printed, by case."""
     work = tmp_path_factory.mktemp("vm")
-    console = machine.boot(CACHE, work, GUEST)
+    console = machine.boot(workers.kept(), work, GUEST)
     shutil.rmtree(work)
     return guests.results(console)
 
