@@ -121,7 +121,11 @@ class Listener:
 
     def __init__(self, daemon: DaemonProcess) -> None:
         self._client = daemon.client()
-        self._client.subscribe()
+        try:
+            self._client.subscribe()
+        except DaemonError:
+            self._client.close()
+            raise
         self.events: list[dict[str, Any]] = []
         self._arrived = threading.Condition()
         self._stopped = False

@@ -5,11 +5,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from threading import Thread
 
 import numpy as np
 import pytest
 
 from tests.engine.cache.contents import contents
+from utterd.engine.cache import database
 from utterd.engine.cache import disk as disk_module
 from utterd.engine.cache.database import FILE as DATABASE
 from utterd.engine.cache.database import clear
@@ -47,21 +49,59 @@ def test_what_was_written_is_read_by_who_comes_later(disk):
 
 
 def test_a_read_that_finds_it_locked_is_a_miss_and_loses_nothing(disk, monkeypatch):
-    one, opened = disk(), disk_module.current
+    one = disk()
     one.put(key(1), stored(1))
     one.flush()
 
-    def locked(*arguments: object, wait_s: float) -> object:
-        if wait_s == 0.0:  # the speaking thread, which does not wait
-            raise sqlite3.OperationalError("database is locked")
-        return opened(*arguments, wait_s=wait_s)
+    def locked() -> object:
+        raise sqlite3.OperationalError("database is locked")
 
-    monkeypatch.setattr(disk_module, "current", locked)
+    monkeypatch.setattr(one._reading, "connection", locked)
     assert one.get(key(1)) is None
     one.flush()
     monkeypatch.undo()
     assert same(one.get(key(1)), stored(1))
     assert (one.problem, one.damaged) == ("", 0)
+
+
+def test_threads_take_turns_to_read(disk):
+    """As the lanes of a worker do."""
+    one = disk()
+    for number in range(4):
+        one.put(key(number), stored(number))
+    one.flush()
+    found = {}
+    for number in range(4):
+        thread = Thread(target=lambda n=number: found.setdefault(n, one.get(key(n))))
+        thread.start()
+        thread.join()
+    one.flush()
+    assert all(same(found[number], stored(number)) for number in range(4))
+    assert all(same(one.get(key(number)), stored(number)) for number in range(4))
+    assert (one.problem, one.damaged) == ("", 0)
+
+
+def test_one_that_could_not_be_opened_is_opened_later(disk, tmp_path, monkeypatch):
+    one = disk()
+    one.put(key(1), stored(1))
+    one.flush()
+    assert same(one.get(key(1)), stored(1))
+    one.flush()
+    for path in list((tmp_path / "cache").glob(f"{DATABASE}*")):
+        path.rename(tmp_path / path.name)
+
+    def locked(*_: object) -> object:
+        raise sqlite3.OperationalError("database is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "_connect", locked)
+        assert one.get(key(1)) is None
+        one.flush()
+    for path in tmp_path.glob(f"{DATABASE}*"):
+        path.rename(tmp_path / "cache" / path.name)
+    assert same(one.get(key(1)), stored(1))
+    one.flush()
+    assert same(one.get(key(1)), stored(1))
 
 
 def test_the_least_used_makes_room(disk):
@@ -87,9 +127,10 @@ def test_what_is_too_old_is_gone(disk):
 
 
 def test_a_voice_that_changed_loses_its_own_entries_only(disk):
-    disk("a").put(key(1), stored(1))
-    disk("b").put(key(2), stored(2))
-    disk("a", identity=b"1").flush()
+    for voice, number in (("a", 1), ("b", 2)):
+        one = disk(voice)
+        one.put(key(number), stored(number))
+        one.flush()
     assert same(disk("a").get(key(1)), stored(1))
     changed = disk("a", identity=b"2")
     assert changed.get(key(1)) is None
@@ -278,16 +319,11 @@ def test_clearing_overwrites(disk, tmp_path):
     folder = tmp_path / "cache"
     assert contents(folder) == {}
     assert clear(folder) == 0
-    disk("a").put(key(1), stored(1))
-    disk("b").put(key(2), stored(2))
-    one = disk("a")
+    for voice, number in (("a", 1), ("b", 2)):
+        one = disk(voice)
+        one.put(key(number), stored(number))
+        one.flush()
     needle = stored(2).samples.tobytes()[:64]
-    for opened in (one, disk("b")):
-        opened.flush()
-    deadline = time.monotonic() + 20
-    while len(contents(folder)) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
     assert contents(folder) == {"a": (1, 8000), "b": (1, 8000)}
     assert any(needle in p.read_bytes() for p in folder.iterdir())
     assert clear(folder, "a") == 1
@@ -302,9 +338,18 @@ def test_a_clearing_worker_catches_what_waits(disk, tmp_path):
     for number in range(5):
         one.put(key(number), stored(number))
     one.clear()
-    one.flush()
     assert contents(tmp_path / "cache") == {}
     assert one.bytes == 0
+
+
+def test_a_clearing_worker_overwrites(disk, tmp_path):
+    one = disk()
+    needle = stored(1).samples.tobytes()[:64]
+    one.put(key(1), stored(1))
+    one.flush()
+    assert any(needle in p.read_bytes() for p in (tmp_path / "cache").iterdir())
+    one.clear()
+    assert not any(needle in p.read_bytes() for p in (tmp_path / "cache").iterdir())
 
 
 def test_more_than_can_wait_is_left_out(disk, monkeypatch):
