@@ -29,8 +29,7 @@ class RememberingReader(Reader):
         format: Literal["plain", "ssml"] = "plain",  # noqa: A002 - the protocol's own name
     ) -> Analysis:
         """Read a whole text; see `Reader.analyse`."""
-        if self.lexicon.refresh():
-            self.forget()
+        self.refresh()
         key = (text, offset, language, format)
         known = self._known.get(key)
         if known is None:
@@ -42,6 +41,12 @@ class RememberingReader(Reader):
         else:
             self._known.move_to_end(key)
         return known
+
+    def refresh(self) -> bool:
+        """See `Reader.refresh`."""
+        if changed := super().refresh():
+            self.forget()
+        return changed
 
     def forget(self) -> None:
         """Forget all texts."""

@@ -89,7 +89,7 @@ class Reader:
         Raises:
             SsmlError: `format` is `ssml` and the text is no good SSML; before the first sentence.
         """
-        self.lexicon.refresh()
+        self.refresh()
         if format == "ssml":
             document = ssml.parse(text, offset)
         else:
@@ -100,6 +100,10 @@ class Reader:
         if format == "ssml":
             parts = _with_silences(list(parts), document, text, offset)
         yield from parts
+
+    def refresh(self) -> bool:
+        """Read the lexicon again if it changed; tell whether it did."""
+        return self.lexicon.refresh()
 
     def _parts(
         self,
