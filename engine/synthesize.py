@@ -32,6 +32,8 @@ Send = Callable[[msgspec.Struct], object]
 Code = Literal["bad_request", "internal", "unavailable"]
 
 _REMEMBERED = 64
+_LONGEST_REASON = 1000
+"""Characters: a reason may quote what the client sent, which need not fit into a message."""
 _SLOWEST, _FASTEST = 0.5, 3.0
 
 
@@ -111,7 +113,7 @@ class Synthesizer:
             end, problem = State.FAILED, ("unavailable", str(error))
         except Exception as error:
             log.exception("utterance %s failed", utterance)
-            end, problem = State.FAILED, ("internal", f"{type(error).__name__}: {error}"[:300])
+            end, problem = State.FAILED, ("internal", f"{type(error).__name__}: {error}")
         network = self._voice.network_ns - network
         waited = generation.waited_ns - waited
         generation.network_ns += network
@@ -294,7 +296,7 @@ class Synthesizer:
             case State.ABANDONED:
                 self._send(messages.Abandoned(number, samples))
             case _:
-                self._send(messages.Failed(number, code, why, samples))
+                self._send(messages.Failed(number, code, why[:_LONGEST_REASON], samples))
 
     def _check_speaker(self, speaker: str) -> None:
         if speaker and speaker not in self._voice.speakers:

@@ -278,6 +278,16 @@ def test_markup_with_an_unknown_speaker_says_nothing(worker):
     assert len(samples) == 0
 
 
+def test_however_long_a_reason_is_it_fits_into_a_message(worker):
+    name = "\U000f0000" * 19_900  # ten characters each where it is quoted
+    text = f'<speak><voice name="{name}">One.</voice></speak>'
+    _, _, _, end = spoken(worker, text, format="ssml")
+    assert isinstance(end, Failed)
+    assert end.code == "bad_request"
+    assert end.message.startswith("voice joe-us has no speaker")
+    assert isinstance(spoken(worker, HELLO)[3], Finished)
+
+
 @pytest.mark.parametrize(
     "text",
     ["🙂" * 19_000, "🙂 🚗 " * 4_700, "<speak>" + "🙂a" * 9_000 + "</speak>"],
