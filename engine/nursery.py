@@ -28,6 +28,7 @@ import setproctitle
 
 from utterd.engine import worker
 from utterd.engine.birth import INTEGER
+from utterd.engine.cache import keys
 from utterd.engine.channel import Channel
 from utterd.engine.frontend.reader import Reader
 from utterd.engine.messages import Fork, NurseryAlive, ToNursery
@@ -152,6 +153,7 @@ def _prepare() -> None:
     for text in _TEXTS:
         reader.analyse(text)
     del reader
+    keys.code()
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
         log.warning("a library started %d threads: forked workers may hang", threads - 1)

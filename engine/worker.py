@@ -49,6 +49,7 @@ from utterd.engine.outlets import DaemonOutlet, Outlet, RingOutlet
 from utterd.engine.runtimes.onnx_cpu import OnnxCpu
 from utterd.engine.synthesize import Synthesizer
 from utterd.engine.turns import Turns
+from utterd.engine.voices import package
 from utterd.engine.voices.contract import Voice
 from utterd.engine.voices.load import load
 from utterd.engine.voices.package import VoiceError
@@ -193,8 +194,9 @@ class Worker:
     def _prepare(self, configure: Configure) -> Synthesizer:
         began = time.monotonic_ns()
         threads = configure.threads or min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+        found = package.read(Path(configure.voice_dir))
         voice = load(
-            Path(configure.voice_dir),
+            found.folder,
             configure.speaker,
             OnnxCpu(self._lock.released),
             threads,
@@ -218,7 +220,7 @@ class Worker:
         }
         self._most_lanes = threads if voice.parallel else 1
         self._reader = reader
-        self._cache = open_cache(configure, voice, threads)
+        self._cache = open_cache(configure, found, voice.runtime, threads)
         if self._cache is not None:
             voice = CachedVoice(voice, self._cache)
         return Synthesizer(voice, reader, outlets, self._channel.send, self._tick)

@@ -6,6 +6,7 @@ and the identity of voice, runtime and code, so that none of them may change und
 Places in the text are no part of it: they are the segment's own, wherever it stands.
 """
 
+import functools
 import hashlib
 from pathlib import Path
 
@@ -13,23 +14,25 @@ import msgspec
 import numpy as np
 
 from utterd.engine.frontend.contract import Segment
+from utterd.engine.voices import espeak
 from utterd.engine.voices.contract import Controls
-from utterd.engine.voices.package import MANIFEST
+from utterd.engine.voices.package import VoicePackage
 
 KEY_BYTES = 16
 SECRET_BYTES = 32
 """Of what keys are hashed under."""
 
+_ROOM = Path(__file__).parent.parent
 _CODE = ("voices", "runtimes")
 """Folders of this room that samples depend on. The front end is not among them: all that it may
 change is in the segment."""
 
 
-def identity(voice_dir: Path, speaker: str, runtime: str, threads: int) -> bytes:
+def identity(package: VoicePackage, speaker: str, runtime: str, threads: int) -> bytes:
     """What all entries of a loaded voice have in common.
 
     Args:
-        voice_dir: its package; the manifest has the checksums of all its files.
+        package: that was loaded; the manifest has the checksums of all its files.
         speaker: the one it was loaded with.
         runtime: its name.
         threads: of one run; another number adds up in another order.
@@ -37,12 +40,25 @@ def identity(voice_dir: Path, speaker: str, runtime: str, threads: int) -> bytes
     import onnxruntime  # noqa: PLC0415 - 15 MB that the daemon, which empties the cache, never needs
 
     digest = hashlib.blake2b(digest_size=KEY_BYTES)
-    digest.update((voice_dir / MANIFEST).read_bytes())
-    releases = onnxruntime.__version__, np.__version__
+    digest.update(msgspec.msgpack.encode(package.manifest))
+    releases = [onnxruntime.__version__, np.__version__]
+    if package.manifest.kind == "vits":
+        releases.append(espeak.version())
     digest.update(msgspec.msgpack.encode((speaker, runtime, threads, *releases)))
-    room = Path(__file__).parent.parent
+    digest.update(code())
+    return digest.digest()
+
+
+@functools.cache
+def code() -> bytes:
+    """A hash of the code that samples depend on.
+
+    Read once a process, and in the nursery for all workers: they run what it has imported, though
+    an update has put other code on the disk since.
+    """
+    digest = hashlib.blake2b(digest_size=KEY_BYTES)
     for folder in _CODE:
-        for path in sorted((room / folder).glob("*.py")):
+        for path in sorted((_ROOM / folder).glob("*.py")):
             digest.update(path.read_bytes())
     return digest.digest()
 

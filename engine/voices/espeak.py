@@ -38,6 +38,16 @@ def phonemes(text: str, voice: str) -> str:
     return " ".join(re.sub(r"\([^)]*\)", "", spoken).split())
 
 
+def version() -> str:
+    """Of the library: another one may make other phonemes of the same text.
+
+    Raises:
+        VoiceError: espeak-ng isn't installed.
+    """
+    with _LOCK:
+        return _library().version()
+
+
 class _Library:
     """The loaded library and the voice it is set to."""
 
@@ -54,6 +64,8 @@ class _Library:
         self._calls.espeak_TextToPhonemes.argtypes = [
             ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int,
         ]  # fmt: skip
+        self._calls.espeak_Info.restype = ctypes.c_char_p
+        self._calls.espeak_Info.argtypes = [ctypes.c_void_p]
         self._voice = ""
         if self._calls.espeak_Initialize(_RETRIEVAL, 0, data, _DONT_EXIT) < 0:
             raise VoiceError(f"{path} finds no data of its own: install espeak-ng again")
@@ -72,6 +84,10 @@ class _Library:
             spoken = self._calls.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
             clauses.append((spoken or b"").decode("utf-8", "replace"))
         return " ".join(clauses)
+
+    def version(self) -> str:
+        """As it says itself."""
+        return str(self._calls.espeak_Info(None).decode("utf-8", "replace"))
 
 
 @functools.cache

@@ -2,13 +2,18 @@
 
 import dataclasses
 import shutil
+import subprocess
+import sys
 
+import msgspec
 import pytest
 
 from tests.engine.saying import segment
 from utterd.engine.cache.keys import Keys, identity
 from utterd.engine.frontend.contract import Mark, Phoneme, Syllable, Word
+from utterd.engine.voices import espeak
 from utterd.engine.voices.contract import Controls
+from utterd.engine.voices.package import VoicePackage, read
 
 SPOKEN = segment("ni xau")
 KEYS = Keys(b"s" * 32, b"voice")
@@ -61,17 +66,48 @@ def test_voice_and_secret_matter():
 
 
 def test_the_identity_is_of_package_speaker_runtime_and_threads(package, tmp_path):
-    same = identity(package.folder, "", "cpu", 1)
-    assert identity(package.folder, "", "cpu", 1) == same
+    same = identity(package, "", "cpu", 1)
+    assert identity(package, "", "cpu", 1) == same
     shutil.copytree(package.folder, tmp_path / "voice")
-    assert identity(tmp_path / "voice", "", "cpu", 1) == same
+    assert identity(read(tmp_path / "voice"), "", "cpu", 1) == same
     manifest = tmp_path / "voice" / "voice.toml"
     text = manifest.read_text()
     manifest.write_text(text.replace('sha256 = "', 'sha256 = "0', 1))
     others = {
-        identity(tmp_path / "voice", "", "cpu", 1),
-        identity(package.folder, "x", "cpu", 1),
-        identity(package.folder, "", "gpu", 1),
-        identity(package.folder, "", "cpu", 2),
+        identity(read(tmp_path / "voice"), "", "cpu", 1),
+        identity(package, "x", "cpu", 1),
+        identity(package, "", "gpu", 1),
+        identity(package, "", "cpu", 2),
     }
     assert len(others | {same}) == 5
+
+
+def test_where_espeak_makes_the_phonemes_its_release_matters(package, monkeypatch):
+    manifest = msgspec.structs.replace(package.manifest, kind="vits")
+    spelt = VoicePackage(package.folder, manifest)
+    assert espeak.version()[0].isdigit()
+    same = identity(spelt, "", "cpu", 1)
+    ours = identity(package, "", "cpu", 1)
+    monkeypatch.setattr(espeak, "version", lambda: "0.1")
+    assert identity(spelt, "", "cpu", 1) != same
+    assert identity(package, "", "cpu", 1) == ours
+
+
+UPDATED = """
+import sys
+from pathlib import Path
+from utterd.engine import nursery
+from utterd.engine.cache import keys
+nursery._prepare()
+before = keys.code()
+keys._ROOM = Path(sys.argv[1])
+assert keys.code() == before, "a worker that is forked now runs what was imported before"
+keys.code.cache_clear()
+assert keys.code() != before
+"""
+
+
+def test_a_worker_forked_after_an_update_is_known_by_the_code_it_runs(tmp_path):
+    (tmp_path / "voices").mkdir()
+    (tmp_path / "voices" / "shape.py").write_text("another one")
+    subprocess.run([sys.executable, "-c", UPDATED, str(tmp_path)], check=True)
