@@ -7,7 +7,6 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 FILE = "speech.sqlite"
@@ -28,40 +27,63 @@ CREATE TABLE IF NOT EXISTS segment (
 """
 
 
-@dataclass(frozen=True, slots=True)
 class Database:
-    """One that is open."""
+    """The one in a folder. Threads that use it take turns.
 
-    connection: sqlite3.Connection
-    file: tuple[int, int]
-    """Device and inode: another worker may have put a new one in its place."""
+    Args:
+        folder: made where there is none.
+        wait_s: how long to wait while another process writes.
+    """
+
+    def __init__(self, folder: Path, wait_s: float) -> None:
+        self._folder = folder
+        self._wait_s = wait_s
+        self._open: tuple[sqlite3.Connection, tuple[int, int]] | None = None
+        """With device and inode: another worker may have put a new one in its place."""
+
+    def connection(self) -> sqlite3.Connection:
+        """The open one if it still is the one on disk, else that one.
+
+        Raises:
+            sqlite3.Error: it can't be opened.
+            OSError: the folder can't be used.
+        """
+        if self._open is not None:
+            connection, file = self._open
+            with contextlib.suppress(FileNotFoundError):
+                if _identity((self._folder / FILE).stat()) == file:
+                    return connection
+            self.close()
+        file = _make(self._folder)  # before it is opened: one replaced in between is found later
+        connection = _connect(self._folder, self._wait_s)
+        self._open = connection, file
+        return connection
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        if self._open is not None:
+            self._open[0].close()
+            self._open = None
 
 
-def current(database: Database | None, folder: Path, *, wait_s: float) -> Database:
-    """The open database if it still is the one on disk, else that one."""
-    path = folder / FILE
-    if database is not None:
-        try:
-            if _file(path) == database.file:
-                return database
-        except FileNotFoundError:
-            pass
-        database.connection.close()
-    connection = _connect(folder, wait_s)
-    return Database(connection, _file(path))
-
-
-def _file(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _connect(folder: Path, wait_s: float) -> sqlite3.Connection:
+def _make(folder: Path) -> tuple[int, int]:
+    """Make an empty file where there is none; which one it is."""
     make(folder)
-    path = folder / FILE
     # SQLite gives its other files the permissions of this one.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = sqlite3.connect(path, timeout=wait_s)
+    descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        return _identity(os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _connect(folder: Path, wait_s: float) -> sqlite3.Connection:
+    # Lanes take turns with it, which is all that SQLite asks for.
+    connection = sqlite3.connect(folder / FILE, timeout=wait_s, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
         # A loss of power may cost the last entries, never the rest.
@@ -100,14 +122,19 @@ def clear(folder: Path, voice: str = "") -> int:
             ).rowcount
         with contextlib.suppress(sqlite3.OperationalError):  # a worker reads: the room is used anew
             connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        empty_log(connection)
         return int(deleted)
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Bring the log into the database, and leave nothing in it of what was deleted."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[sqlite3.Connection]:
     try:
-        with contextlib.closing(_connect(folder, BUSY_SECONDS)) as connection:
-            yield connection
+        with contextlib.closing(Database(folder, BUSY_SECONDS)) as database:
+            yield database.connection()
     except sqlite3.Error as error:
         raise OSError(f"the cache in {folder} can't be used ({error}): delete the folder") from None

@@ -1,6 +1,6 @@
 """Segments on disk: one SQLite database for all workers of a daemon, bounded in bytes and time.
 
-Only the speaking thread reads, and it never waits; a thread of its own writes, so that no disk
+Threads that speak take turns to read, and never wait; a thread of its own writes, so that no disk
 stands between a text and its sound. Nothing here is worth failing for: a disk that is full, a
 folder that can't be written, a damaged file cost the cache, are told once, and speech goes on.
 
@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from utterd.engine.cache.database import BUSY_SECONDS, FILE, Database, current
+from utterd.engine.cache.database import BUSY_SECONDS, FILE, Database, empty_log
 from utterd.engine.cache.stored import Stored
 from utterd.engine.voices.contract import Timing
 
@@ -29,6 +29,7 @@ log = logging.getLogger("cache")
 
 _WAITING = 32
 """Writes that may wait; more are left out."""
+_GET = "SELECT checksum, timing, samples FROM segment WHERE key = ? AND used > ?"
 
 
 class Disk:
@@ -56,7 +57,8 @@ class Disk:
         self._identity = identity
         self._limit_bytes = limit_bytes
         self._ttl_s = ttl_s
-        self._reading: Database | None = None
+        self._reading = Database(folder, 0.0)
+        self._writing = Database(folder, BUSY_SECONDS)
         self._queue: queue.Queue[_Write | None] = queue.Queue(_WAITING)
         self._queue.put(self._begin)
         self._thread = threading.Thread(target=self._write, name="keep", daemon=True)
@@ -64,12 +66,9 @@ class Disk:
 
     def get(self, key: bytes) -> Stored | None:
         """An entry that is there, whole, and young enough."""
+        oldest = time.time() - self._ttl_s
         try:
-            self._reading = current(self._reading, self._folder, wait_s=0.0)
-            row = self._reading.connection.execute(
-                "SELECT checksum, timing, samples FROM segment WHERE key = ? AND used > ?",
-                (key, time.time() - self._ttl_s),
-            ).fetchone()
+            row = self._reading.connection().execute(_GET, (key, oldest)).fetchone()
         except (sqlite3.OperationalError, OSError):
             self._later(_look)  # another one may be writing; the writing thread waits, and tells
             return None
@@ -105,11 +104,16 @@ class Disk:
         self._later(lambda c: c.execute("UPDATE segment SET used = ? WHERE key = ?", values))
 
     def clear(self) -> None:
-        """Delete all entries of this voice, what waits to be written among them; waits for it."""
+        """Delete all entries of this voice, what waits to be written among them; waits for it.
+
+        What they were is overwritten, in the log of what was written too.
+        """
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM segment WHERE voice = ?", (self._voice,))
             self._evict(connection)
+            connection.commit()
+            empty_log(connection)
 
         self._queue.put(write)
         self.flush()
@@ -122,8 +126,8 @@ class Disk:
         """Write what waits, and end."""
         self._queue.put(None)
         self._thread.join()
-        if self._reading is not None:
-            self._reading.connection.close()
+        self._reading.close()
+        self._writing.close()
 
     def _drop(self, key: bytes) -> None:
         def write(connection: sqlite3.Connection) -> None:
@@ -142,18 +146,14 @@ class Disk:
     # ---- the writing thread ----
 
     def _write(self) -> None:
-        database: Database | None = None
         while (write := self._queue.get()) is not None:
             try:
-                database = current(database, self._folder, wait_s=BUSY_SECONDS)
-                with database.connection:
-                    write(database.connection)
+                with self._writing.connection() as connection:
+                    write(connection)
                 self.problem = ""
             except (sqlite3.Error, OSError) as error:
                 self._failed(error)
             self._queue.task_done()
-        if database is not None:
-            database.connection.close()
         self._queue.task_done()
 
     def _failed(self, error: sqlite3.Error | OSError) -> None:

@@ -32,7 +32,7 @@ class _Held:
 
 
 class Cache:
-    """Segments by key. The speaking thread alone calls it, but for `counts`.
+    """Segments by key. Threads that call it take turns, but for `counts`.
 
     Args:
         keys: makes the keys.
@@ -51,6 +51,8 @@ class Cache:
         problem: str = "",
     ) -> None:
         self.keys = keys
+        self.forgotten = 0
+        """How often `forget` was called: what is being said then must not be kept."""
         self._memory_bytes = memory_bytes
         self._ttl_s = ttl_s
         self._disk = disk
@@ -94,6 +96,7 @@ class Cache:
 
     def forget(self) -> None:
         """Whatever was said with this voice is known no longer, on disk neither."""
+        self.forgotten += 1
         self._held.clear()
         self._once.clear()
         self._bytes = 0

@@ -60,6 +60,7 @@ class _Remembered:
         self._speech = speech
         self._cache = cache
         self._key = key
+        self._forgotten = cache.forgotten
 
     @property
     def settled(self) -> bool:
@@ -88,5 +89,5 @@ class _Remembered:
             made.append(chunk)
             yield chunk
         # Behind the last chunk, which is in the ring by now.
-        if made:
+        if made and self._cache.forgotten == self._forgotten:
             self._cache.put(self._key, Stored(self._speech.timing, np.concatenate(made)))

@@ -57,7 +57,7 @@ def test_every_way_through_the_cache_gives_what_the_voice_gives(tiny, cache_on_d
 def cache_on_disk(package, tmp_path_factory):
     """As `cache`, for all examples of a test."""
     folder = tmp_path_factory.mktemp("data") / "cache"
-    ours = identity(package.folder, "", "onnxruntime-cpu", 1)
+    ours = identity(package, "", "onnxruntime-cpu", 1)
     opened = []
 
     def begin():
@@ -92,6 +92,20 @@ def test_what_was_left_in_the_middle_is_not_kept(tiny, cache):
     assert one.cache.counts().entries == 0
     with pytest.raises(AbandonedError):
         one.speak(spoken, Controls(), lambda: True)
+
+
+def test_what_is_being_said_when_all_is_forgotten_is_not_kept(tiny, cache):
+    one = CachedVoice(tiny, cache(on_disk=True))
+    spoken = segment("ninininininininininini ninininininininininini")
+    chunks = one.speak(spoken, Controls(), never).chunks()
+    next(chunks)
+    one.cache.forget()
+    assert list(chunks)
+    assert one.cache.counts().entries == 0
+    said(one, spoken)
+    assert one.cache.counts().entries == 1
+    one.cache._disk.flush()
+    assert one.cache.counts().disk_bytes == 0  # it has been said once
 
 
 def test_what_has_no_sound_is_told_each_time(tiny, cache):

@@ -84,6 +84,28 @@ def test_a_restart_finds_it_and_the_disk_does_not_tell_the_text(start, package, 
     assert len(kept) > samples.nbytes
 
 
+def test_several_threads_find_what_is_on_disk(start, package, options):
+    options |= {"threads": 3}
+    running = start(package.folder, **options)
+    running.ready()
+    for generation in (1, 2):
+        running.say(generation, "前方右转。")
+        running.played(generation)
+    assert counts(running).disk_bytes > 0
+    running.close()
+    again = start(package.folder, **(options | {"cache_memory_bytes": 0}))
+    again.ready()
+    generations = range(1 << 62, (1 << 62) + 4)
+    for number in generations:
+        new = [f"第{number % 4}{k}次。" for k in range(10, 40)]
+        again.say(number, "前方右转。".join(["", *new]), to="daemon")
+    for number in generations:
+        assert isinstance(again.end_of(number), Finished)
+    found = counts(again)
+    assert (found.disk_hits, found.misses) == (120, 120)
+    assert (found.damaged, found.problem) == (0, "")
+
+
 def test_a_lexicon_that_changes_is_heard_at_once(start, package, options, tmp_path):
     lexicon = tmp_path / "lexicon"
     lexicon.write_text("ES8 = 好\n", "utf-8")
@@ -145,3 +167,22 @@ def test_the_reader_remembers_what_it_read(reader):
     remembering.forget()
     assert remembering.analyse("好。") is not kept
     assert dataclasses.asdict(remembering.analyse("好。")) == dataclasses.asdict(kept)
+
+
+def test_a_lexicon_that_changes_while_a_text_is_read_is_not_missed(tmp_path, monkeypatch):
+    lexicon = tmp_path / "lexicon"
+    lexicon.write_text("ES8 = 好\n", "utf-8")
+    remembering = RememberingReader(lexicon)
+    before = remembering.analyse("ES8。")
+    refresh, looked = remembering.lexicon.refresh, []
+
+    def look() -> bool:
+        changed = refresh()
+        if not looked:
+            lexicon.write_text("ES8 = 好的好的\n", "utf-8")
+        looked.append(changed)
+        return changed
+
+    monkeypatch.setattr(remembering.lexicon, "refresh", look)
+    remembering.analyse("别的。")
+    assert remembering.analyse("ES8。") != before
