@@ -18,7 +18,7 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
     speaker: str = ""
     """Style or speaker inside the package; empty for its default."""
     threads: int = 0
-    """Threads of the runtime; 0 lets the voice decide by the number of cores."""
+    """Threads of one run, or runs at once of a voice that takes one; 0: one a core, at most 4."""
     verify: bool = True
     """Compare the package with its checksums; not where this daemon's last worker has."""
     warm: bool = True
@@ -82,7 +82,7 @@ class Forget(msgspec.Struct, tag=True, frozen=True):
 
 
 class Shutdown(msgspec.Struct, tag=True, frozen=True):
-    """Exit 0 after the current chunk."""
+    """Exit 0 at once, in the middle of a chunk too."""
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):
@@ -224,7 +224,7 @@ class CacheCounts(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alive(msgspec.Struct, tag=True, frozen=True):
-    """Sent about once a second from a thread of its own."""
+    """Sent about once a second, whatever the threads that speak are doing."""
 
     rss_bytes: int
     progress: int

@@ -50,7 +50,7 @@ class RingOutlet:
         self, generation: int, position: int, samples: NDArray[np.float32], *, last: bool
     ) -> bool:
         """See `Outlet.write`."""
-        if self._ring.free > 8 * samples.nbytes // 4 + 65_536:
+        if self._ring.free > 2 * samples.nbytes + 65_536:
             return self._writer.write(generation, position, samples, self._sample_rate, last=last)
         began, worked = time.monotonic_ns(), time.thread_time_ns()
         self.waiting = True
