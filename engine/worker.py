@@ -46,6 +46,7 @@ from utterd.engine.messages import (
     ToWorker,
 )
 from utterd.engine.outlets import DaemonOutlet, Outlet, RingOutlet
+from utterd.engine.runtimes.contract import RuntimeFailedError
 from utterd.engine.runtimes.onnx_cpu import OnnxCpu
 from utterd.engine.synthesize import Synthesizer
 from utterd.engine.turns import Turns
@@ -122,11 +123,11 @@ class Worker:
                 # A record that is half copied into the ring was never there.
                 _leave(0)
 
-    def _start(self, name: str, work: Callable[[], NoReturn]) -> None:
+    def _start(self, name: str, work: Callable[[], None]) -> None:
         threading.Thread(target=self._guard, args=(work,), name=name, daemon=True).start()
 
-    def _guard(self, work: Callable[[], NoReturn]) -> NoReturn:
-        """Do the work of a thread; what ends it ends the process."""
+    def _guard(self, work: Callable[[], None]) -> None:
+        """Do the work of a thread; a fault in it ends the process."""
         try:
             with self._lock:
                 work()
@@ -182,9 +183,15 @@ class Worker:
             self._start(f"lane {self._lanes}", self._lane)
         self._lock.wake()
 
-    def _lane(self) -> NoReturn:
-        """A thread that steps what the speaking thread doesn't."""
-        self._warm()
+    def _lane(self) -> None:
+        """A thread that steps what the speaking thread doesn't; one that can't is done without."""
+        try:
+            self._warm()
+        except RuntimeFailedError as error:
+            self._lanes -= 1
+            self._most_lanes = self._lanes
+            log.warning("the voice in %s gets no further thread: %s", self._voice_dir, error)
+            return
         while True:
             if self._turns.waiting:
                 self._turns.step()

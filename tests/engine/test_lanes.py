@@ -17,7 +17,6 @@ from utterd.engine.client import Nursery
 from utterd.engine.messages import (
     Abandon,
     Abandoned,
-    Broken,
     Failed,
     Finished,
     FirstAudio,
@@ -273,19 +272,28 @@ def test_it_ends_at_once_with_all_its_threads(start, package, how):
     assert worker.close() == (-signal.SIGTERM if how == "sigterm" else 0)
 
 
-def test_a_fault_in_one_of_its_threads_ends_it_with_a_word(start, package, tmp_path):
+def test_a_thread_that_cannot_begin_is_told_and_done_without(
+    start, package, alone, tmp_path, capfd
+):
     folder = shutil.copytree(package.folder, tmp_path / "spoilt")
-    worker = start(folder, threads=2)
+    worker = start(folder, threads=4)
     worker.ready()
-    # In its place, so that the second thread reads it.
+    before = threads(worker)
+    # In its place, so that another thread reads it.
     (folder / "decode.onnx").write_bytes(b"no graph")
     for number in range(2):
         say(worker, BASE + number, (LONG,))
-    broken = worker.until(Broken)
-    assert str(folder) in broken.message
-    assert "decode.onnx failed" in broken.message
-    worker.until_gone()
-    assert worker.close() == 1
+    for number in range(2):
+        assert isinstance(worker.end_of(BASE + number), Finished)
+        np.testing.assert_array_equal(pcm(worker, BASE + number), alone(LONG))
+    assert threads(worker) == before
+    for number in range(2, 8):
+        say(worker, BASE + number, (TEXTS[2],))
+    for number in range(2, 8):
+        assert isinstance(worker.end_of(BASE + number), Finished)
+    told = [line for line in capfd.readouterr().err.splitlines() if str(folder) in line]
+    assert len(told) == 1
+    assert "decode.onnx failed" in told[0]
 
 
 def test_one_that_was_forked_has_its_threads_too(package, alone):
