@@ -12,7 +12,7 @@ from types import TracebackType
 
 
 class GlobalLock:
-    """Held by the thread that works, `with` it; only the methods' caller may hold it."""
+    """Held by the thread that works, `with` it; its methods are for that thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

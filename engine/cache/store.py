@@ -52,7 +52,7 @@ class Cache:
     ) -> None:
         self.keys = keys
         self.forgotten = 0
-        """How often `forget` was called: what is being said then must not be kept."""
+        """How often `forget` was called: what is being made then is not kept."""
         self._memory_bytes = memory_bytes
         self._ttl_s = ttl_s
         self._disk = disk

@@ -44,9 +44,10 @@ class CachedVoice:
             return WholeSpeech(
                 known.timing, time.monotonic_ns(), (), known.samples, self.sample_rate
             )
+        forgotten = self.cache.forgotten
         speech = self._voice.speak(segment, controls, abandon)
         # What was skipped is told with its place in this text, which is no part of the key.
-        return speech if speech.skipped else _Remembered(speech, self.cache, key)
+        return speech if speech.skipped else _Remembered(speech, self.cache, key, forgotten)
 
     def close(self) -> None:
         """Free the runtime."""
@@ -54,13 +55,13 @@ class CachedVoice:
 
 
 class _Remembered:
-    """Speech that is kept once all of it was made; see `Speech`."""
+    """Speech that is kept once all of it was made, unless all is forgotten meanwhile."""
 
-    def __init__(self, speech: Speech, cache: Cache, key: bytes) -> None:
+    def __init__(self, speech: Speech, cache: Cache, key: bytes, forgotten: int) -> None:
         self._speech = speech
         self._cache = cache
         self._key = key
-        self._forgotten = cache.forgotten
+        self._forgotten = forgotten
 
     @property
     def settled(self) -> bool:

@@ -94,13 +94,23 @@ def test_what_was_left_in_the_middle_is_not_kept(tiny, cache):
         one.speak(spoken, Controls(), lambda: True)
 
 
-def test_what_is_being_said_when_all_is_forgotten_is_not_kept(tiny, cache):
+def test_what_is_being_said_when_all_is_forgotten_is_not_kept(tiny, cache, monkeypatch):
     one = CachedVoice(tiny, cache(on_disk=True))
     spoken = segment("ninininininininininini ninininininininininini")
     chunks = one.speak(spoken, Controls(), never).chunks()
     next(chunks)
     one.cache.forget()
     assert list(chunks)
+    assert one.cache.counts().entries == 0
+    speak = tiny.speak
+
+    def forgotten_in_the_network(*arguments):
+        one.cache.forget()
+        return speak(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny, "speak", forgotten_in_the_network)
+        said(one, spoken)
     assert one.cache.counts().entries == 0
     said(one, spoken)
     assert one.cache.counts().entries == 1
