@@ -25,6 +25,8 @@ CREATE TABLE IF NOT EXISTS segment (
     samples BLOB NOT NULL
 ) STRICT
 """
+_ORDER = "CREATE INDEX IF NOT EXISTS by_use ON segment (used, bytes)"
+"""So that what is too old or too much is found without a look at all that is kept."""
 
 
 class Database:
@@ -91,6 +93,7 @@ def _connect(folder: Path, wait_s: float) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete=ON")
         connection.execute("PRAGMA journal_size_limit=4194304")
         connection.execute(_SCHEMA)
+        connection.execute(_ORDER)
     except sqlite3.Error:
         connection.close()
         raise

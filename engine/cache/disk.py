@@ -183,14 +183,17 @@ class Disk:
     def _evict(self, connection: sqlite3.Connection) -> None:
         """Delete what is too old, then what was used longest ago, until the rest fits."""
         oldest = time.time() - self._ttl_s
-        rows = connection.execute("SELECT key, bytes, used FROM segment ORDER BY used").fetchall()
-        total = sum(size for _, size, _ in rows)
-        for key, size, used in rows:
+        (total,) = connection.execute("SELECT ifnull(sum(bytes), 0) FROM segment").fetchone()
+        gone = []
+        for key, size, used in connection.execute(
+            "SELECT key, bytes, used FROM segment ORDER BY used"
+        ):
             if total <= self._limit_bytes and used > oldest:
                 break
-            connection.execute("DELETE FROM segment WHERE key = ?", (key,))
-            self.evictions += 1
+            gone.append((key,))
             total -= size
+        connection.executemany("DELETE FROM segment WHERE key = ?", gone)
+        self.evictions += len(gone)
         self.bytes = total
 
 
