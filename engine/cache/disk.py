@@ -29,6 +29,7 @@ log = logging.getLogger("cache")
 
 _WAITING = 32
 """Writes that may wait; more are left out."""
+_NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _GET = "SELECT checksum, timing, samples FROM segment WHERE key = ? AND used > ?"
 
 
@@ -57,6 +58,8 @@ class Disk:
         self._identity = identity
         self._limit_bytes = limit_bytes
         self._ttl_s = ttl_s
+        self._lacks_room = False
+        """Until an entry was written again: what needs little room may succeed all the time."""
         self._reading = Database(folder, 0.0)
         self._writing = Database(folder, BUSY_SECONDS)
         self._queue: queue.Queue[_Write | None] = queue.Queue(_WAITING)
@@ -95,6 +98,7 @@ class Disk:
             row = (key, self._voice, self._identity, time.time(), size, checksum, timing, samples)
             connection.execute("INSERT OR REPLACE INTO segment VALUES (?,?,?,?,?,?,?,?)", row)
             self._evict(connection)
+            self._lacks_room = False
 
         return self._later(write)
 
@@ -150,7 +154,8 @@ class Disk:
             try:
                 with self._writing.connection() as connection:
                     write(connection)
-                self.problem = ""
+                if not self._lacks_room:
+                    self.problem = ""
             except (sqlite3.Error, OSError) as error:
                 self._failed(error)
             self._queue.task_done()
@@ -162,6 +167,8 @@ class Disk:
         What is full, locked or forbidden is an `OperationalError`; it may be better next time.
         """
         problem = f"the cache in {self._folder} can't be used: {error}"
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
+        self._lacks_room = self._lacks_room or code in _NO_ROOM
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(
             error, sqlite3.OperationalError
         ):
