@@ -7,6 +7,8 @@ own. Only what is dear to make is shared, in a folder that is kept between runs.
 
 import fcntl
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,8 @@ import pytest
 
 TESTS = Path(__file__).parent
 PROCESSES = 2
+MEMORY = "/dev/shm"  # noqa: S108
+ROOM_BYTES = 1 << 30
 ROOMS = ("vm", "systemd", "e2e", "audio", "sysconfig", "daemon", "engine")
 """Those with the longest modules come first: none is to be left over at the end.
 
@@ -52,3 +56,18 @@ def alone(path: Path) -> Iterator[None]:
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def in_memory() -> Iterator[Path]:
+    """A folder for a while, in memory where there is room for programs: disks are slow to sync.
+
+    Its name is short, since that of a socket must be.
+    """
+    roomy = shutil.disk_usage(MEMORY).free > ROOM_BYTES
+    runs = not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    folder = tempfile.mkdtemp(prefix="utterd.", dir=MEMORY if roomy and runs else None)
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder)

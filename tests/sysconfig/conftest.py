@@ -1,13 +1,12 @@
 """A made-up machine with a tuner on it."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests import workers
 from tests.sysconfig import machines
 from tests.sysconfig.pynvml_stand_in import Board, build
 from utterd.sysconfig.config import PROFILES, Config
@@ -43,13 +42,9 @@ class Box:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """In memory, as the journal's own place is: a disk takes milliseconds for each entry.
-
-    Its name is short, since that of a socket must be.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="utterd.", dir="/dev/shm"))
-    yield folder
-    shutil.rmtree(folder)
+    """In memory, as the journal's own place is: it is synced after each entry."""
+    with workers.in_memory() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -1,17 +1,27 @@
 """The product installed once, for all tests of units."""
 
+import os
 import shutil
 
 import pytest
 
+from tests import workers
 from tests.systemd import installed
 
 
-@pytest.fixture(scope="package")
-def staged(tmp_path_factory):
+@pytest.fixture(scope="session")
+def staged():
     """A folder that stands for `/` with utterd installed under its /usr/local."""
-    destination = tmp_path_factory.mktemp("staged")
-    done = installed.run("install", destination)
-    assert done.returncode == 0, done.stderr
-    yield destination
-    shutil.rmtree(destination)
+    with workers.in_memory() as folder:
+        done = installed.run("install", folder / "staged")
+        assert done.returncode == 0, done.stderr
+        yield folder / "staged"
+
+
+@pytest.fixture
+def copy(staged):
+    """A copy of it, by links."""
+    folder = staged.with_name("copy")
+    shutil.copytree(staged, folder, symlinks=True, copy_function=os.link)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)

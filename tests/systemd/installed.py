@@ -25,7 +25,7 @@ def run(act: str, destination: Path, **variables: str) -> subprocess.CompletedPr
         **variables,
     }
     return subprocess.run(
-        ["nice", "-n", "19", "sh", str(SCRIPT), act],
+        ["sh", str(SCRIPT), act],
         env=environment,
         capture_output=True,
         text=True,

@@ -1,7 +1,5 @@
 """`make install` into a staging folder, and `make uninstall` that leaves nothing of it."""
 
-import os
-import shutil
 import subprocess
 
 import pytest
@@ -62,17 +60,13 @@ def test_the_programs_start_from_where_they_lie(staged):
         assert "usage:" in done.stdout
 
 
-def test_uninstall_leaves_nothing(staged, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(staged, copy, symlinks=True, copy_function=os.link)
+def test_uninstall_leaves_nothing(copy):
     done = installed.run("uninstall", copy)
     assert done.returncode == 0, done.stderr
     assert not copy.exists()
 
 
-def test_uninstall_leaves_what_is_not_ours(staged, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(staged, copy, symlinks=True, copy_function=os.link)
+def test_uninstall_leaves_what_is_not_ours(copy):
     for name in ("bin/other", "lib/systemd/system/other.service"):
         (copy / "usr/local" / name).write_text("")
     installed.run("uninstall", copy)

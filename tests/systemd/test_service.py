@@ -29,7 +29,7 @@ def results(tmp_path_factory, staged, kept_voices):
     work = tmp_path_factory.mktemp("container")
     config = work / "utterd.toml"
     config.write_text(CONFIG)
-    copy = work / "local"
+    copy = staged.with_name("local")
     shutil.copytree(staged / "usr/local", copy, symlinks=True, copy_function=os.link)
     shown = {
         kept_voices: "/srv/utterd/voices",

@@ -80,7 +80,7 @@ def boot(cache: Path, work: Path, guest: Path) -> str:
     disk = work / "disk.img"
     with disk.open("wb") as file:
         file.truncate(16 << 20)
-    command = ["nice", "-n", "19", *_qemu(kernel / f"boot/vmlinuz-{version}", initrd, table, disk)]
+    command = ["nice", *_qemu(kernel / f"boot/vmlinuz-{version}", initrd, table, disk)]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False
