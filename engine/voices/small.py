@@ -162,6 +162,7 @@ class SmallSpeech:
         """See `Speech.timing`."""
         self._settle()
         begins = np.maximum(self._stream.places(self._plan.ends) - self._head, 0)
+        begins[0] = 0  # the first phoneme sounds from the first sample on, before its pad ends
         return Timing(
             words=tuple(int(begins[place]) for place in self._words),
             marks=tuple(int(begins[place]) for place in self._marks),

@@ -18,8 +18,6 @@ _SHORT_FRAMES = 2.2
 """A row of tokens seldom has fewer frames a token, at rate 1; four are usual."""
 _WORTHWHILE = 16
 """Tokens that a first look must spare."""
-_EDGE_FRAMES = 1.0
-"""Longest that the pads at the ends of a segment may sound, in frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +99,8 @@ class Plan:
 
     def _lay_out(self, encoded: Encoded) -> None:
         self.hidden = encoded.hidden
-        lengths = encoded.durations.copy()
-        edges = [0, -1] if self.settled else [0]
-        lengths[edges] = np.minimum(lengths[edges], _EDGE_FRAMES)
-        lengths /= self._manner.rate
+        # The pad in front has some 60 ms: the first consonant begins to sound within it.
+        lengths = encoded.durations / self._manner.rate
         self.ends = np.maximum(small_frames.ends(lengths), 1)
         """Where each token ends, in frames."""
         f0, energy = small_frames.contour(encoded.contour, self.ends, lengths, self._manner.pitch)

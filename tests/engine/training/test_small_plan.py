@@ -11,6 +11,7 @@ from utterd.engine.runtimes.onnx_cpu import OnnxCpu
 from utterd.engine.voices.contract import Controls
 from utterd.engine.voices.package import VoicePackage
 from utterd.engine.voices.small import Network, Small
+from utterd.engine.voices.small_plan import Encoded, Manner, Plan
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +79,22 @@ def test_the_timing_may_be_asked_for_at_any_time(voices) -> None:
     assert timing == later_timing
     assert timing.samples == len(samples)
     np.testing.assert_array_equal(samples, later)
+
+
+def test_every_token_lasts_as_long_as_the_network_says() -> None:
+    """The first consonant sounds while its pad lasts: cut, it is heard as another."""
+    durations = np.array([5.2, 3.1, 0.2, 7.0, 0.01])
+
+    def encode(tokens: list[int], count: int) -> Encoded:
+        assert len(tokens) == count == 5
+        return Encoded(np.zeros((5, 4), np.float32), durations, np.zeros((5, 4, 3), np.float32))
+
+    plan = Plan(encode, [0, 7, 8, 9, 0], Manner(rate=1.0, pitch=1.0), 0, 6)
+    np.testing.assert_array_equal(plan.ends, [5, 8, 8, 16, 16])
+    slow = Plan(encode, [0, 7, 8, 9, 0], Manner(rate=0.5, pitch=1.0), 0, 6)
+    np.testing.assert_array_equal(slow.ends, [10, 17, 17, 31, 31])
+
+
+def test_the_first_word_begins_with_the_sound(voices) -> None:
+    first, _ = voices
+    assert first.speak(segment(TEXT), Controls(), never).timing.words[0] == 0
