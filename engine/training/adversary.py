@@ -21,7 +21,7 @@ _CHANNELS = 16
 _RATE = 1e-3
 _WARM_STEPS = 300
 """The adversary's share grows over so many steps, while it learns the first differences."""
-_SHARE = 0.8
+_SHARE = 1.6
 """Norm of its gradient at the samples, over the norm of the spectral losses' gradient."""
 _MATCHING = 2.0
 """Weight of matching the inner features beside convincing the adversary."""

@@ -73,6 +73,12 @@ class Small:
         self._symbols = network.symbols
         self._reach = network.reach
         self._graph = runtime.load(package.path("encode.onnx"), _THREADS)
+        if "position" not in self._graph.inputs:
+            self._graph.close()
+            raise VoiceError(
+                f"voice {manifest.name} was exported by an older utterd: export it again, or remove"
+                " it"
+            )
         graph = runtime.load(package.path("decode.onnx"), _THREADS)
         self._decoder = Decoder(graph, network.hidden, network.state)
 

@@ -36,7 +36,7 @@ def test_its_pull_has_the_share_it_is_given_and_grows_from_nothing() -> None:
     ]
     norm = float(torch.linalg.vector_norm(distance))
     for step, size in enumerate(sizes, 1):
-        assert abs(size / norm - 0.8 * step / 300) < 1e-5
+        assert abs(size / norm - 1.6 * step / 300) < 1e-5
 
 
 def test_who_follows_the_pull_gets_brighter() -> None:

@@ -1,14 +1,15 @@
 """The voice kind `small`, on graphs exported from a network that was never taught."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from utterd.engine.frontend.contract import Mark, Phoneme, Segment, Word
-from utterd.engine.runtimes.onnx_cpu import OnnxCpu
+from utterd.engine.runtimes.onnx_cpu import OnnxCpu, OnnxCpuGraph
 from utterd.engine.voices.contract import AbandonedError, Controls
-from utterd.engine.voices.package import VoicePackage
+from utterd.engine.voices.package import VoiceError, VoicePackage
 from utterd.engine.voices.small import Small
 
 TEXT = "ʨʰjɛ↗nfa→ŋ sa→npai↗mi↓ nˈɛtflɪks jou↘ꭧwa↓n."
@@ -30,6 +31,20 @@ def voice(package: VoicePackage) -> Iterator[Small]:
     voice = Small(package, "zf_test", OnnxCpu(), 1)
     yield voice
     voice.close()
+
+
+class Older(OnnxCpu):
+    """Runs graphs as they were exported before phonemes had positions."""
+
+    def load(self, path: Path, threads: int, *, optimise: bool = True) -> OnnxCpuGraph:
+        graph = super().load(path, threads, optimise=optimise)
+        graph.inputs = tuple(name for name in graph.inputs if name != "position")
+        return graph
+
+
+def test_a_voice_of_an_older_release_says_what_to_do(package: VoicePackage) -> None:
+    with pytest.raises(VoiceError, match="export it again"):
+        Small(package, "", Older(), 1)
 
 
 def say(voice: Small, *arguments: object) -> np.ndarray:
