@@ -4,6 +4,7 @@ Inside, only the standard library is there; this file is copied in beside the sc
 """
 
 import ast
+import contextlib
 import json
 import sys
 import time
@@ -22,19 +23,25 @@ def names(script: Path) -> list[str]:
 
 def results(output: str) -> dict[str, dict[str, Any]]:
     """By case, what a guest printed: `error` (empty if it passed) and `seconds`."""
-    # On a console, what others print may stand before it in the same line.
-    lines = [line.partition("CASE {")[2] for line in output.splitlines()]
-    found = [json.JSONDecoder().raw_decode("{" + line)[0] for line in lines if line]
-    return {case["case"]: case for case in found}
+    # On a console, what others print may stand before it in the same line, or in its middle.
+    found = {}
+    for line in output.splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            case = json.JSONDecoder().raw_decode("{" + line.partition("CASE {")[2])[0]
+            found[case["case"]] = case
+    return found
 
 
 def run(names_in_script: Mapping[str, Any], clean_up: Callable[[], None] = lambda: None) -> None:
     """Run every case of the calling script, in order; one that fails does not end the others.
 
+    What came of them is printed twice, at once and at the end: others write on the same console.
+
     Args:
         names_in_script: Its `globals()`.
         clean_up: Called after a case that failed.
     """
+    lines = []
     for name, case in list(names_in_script.items()):
         if not name.startswith("case_"):
             continue
@@ -44,6 +51,9 @@ def run(names_in_script: Mapping[str, Any], clean_up: Callable[[], None] = lambd
         except Exception:  # noqa: BLE001 - whatever it is, it belongs to this case alone
             error = traceback.format_exc()
             clean_up()
-        line = {"case": name, "error": error, "seconds": round(time.monotonic() - began, 1)}
-        sys.stdout.write("CASE " + json.dumps(line) + "\n")
+        said = {"case": name, "error": error, "seconds": round(time.monotonic() - began, 1)}
+        lines.append("CASE " + json.dumps(said) + "\n")
+        sys.stdout.write(lines[-1])
         sys.stdout.flush()
+    sys.stdout.write("\n" + "".join(lines))
+    sys.stdout.flush()
