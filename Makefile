@@ -52,7 +52,9 @@ $(BIN)/utterd: pyproject.toml | $(BIN)/python packages
 	$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
+# libsvm, which ViSQOL needs, comes as C++.
 $(BIN)/pytest: pyproject.toml | $(BIN)/python packages
+	@sh .ci/need g++
 	$(BIN)/python -m pip install --quiet -e '.[dev]' $(TORCH)
 	@touch $@
 

@@ -37,6 +37,8 @@ class Scores(msgspec.Struct, frozen=True):
     """Student with the teacher's durations, F0 and energy."""
     mel_db: float
     """Mean difference of log-mel spectra, teacher's prosody."""
+    visqol: float
+    """MOS-LQO of ViSQOL, teacher's prosody."""
     f0_cents: float | None
     """RMS error of F0 where both are voiced; None where nothing is."""
     voicing: float
@@ -132,6 +134,7 @@ def _score(sentence: texts.HeldOut, example: Example, spoken: student.Spoken) ->
         copied.overall,
         copied.p808,
         measures.mel_distance(spoken.copied, teacher),
+        measures.visqol_score(spoken.copied, teacher),
         None if np.isnan(cents) else cents,
         voicing,
         float(np.abs(spoken.durations - truth)[inner].mean() * frame_ms),
@@ -151,7 +154,8 @@ def sound(example: Example) -> NDArray[np.float32]:
 
 
 def _digest(networks: Networks) -> str:
-    digest = hashlib.sha256()
+    """Name what was scored and how: the weights, and the measures."""
+    digest = hashlib.sha256("".join(Scores.__struct_fields__).encode())
     for network in (networks.acoustic, networks.prosody):
         for _, tensor in sorted(network.state_dict().items()):
             digest.update(tensor.numpy().tobytes())

@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 from speechmos import dnsmos
+from visqol import VisqolApi
 
 from utterd.engine.voices.small_frames import SAMPLE_RATE, VOICED_HZ
 
@@ -33,8 +34,7 @@ def dnsmos_scores(samples: Array) -> Scores:
     DNSMOS repeats what is shorter than nine seconds: a tenth of silence at both ends keeps the end
     of a sentence from running into its own beginning.
     """
-    samples = np.pad(samples, SAMPLE_RATE // 10)
-    resampled = librosa.resample(samples, orig_sr=SAMPLE_RATE, target_sr=_RATE, res_type="soxr_hq")
+    resampled = _at_16_khz(samples)
     if len(resampled) < _SHORTEST:
         resampled = np.pad(resampled, (0, _SHORTEST - len(resampled)))
     scores = _judge()(resampled * (_PEAK / max(1e-3, np.abs(resampled).max())), _RATE, False)
@@ -53,6 +53,29 @@ def _judge() -> dnsmos.DNSMOS:
         ort.InferenceSession(str(path), options) for path in paths
     )
     return judge
+
+
+def visqol_score(heard: Array, wanted: Array) -> float:
+    """Compare speech at 24 kHz by ViSQOL, whose speech mode hears up to 8 kHz.
+
+    Returns:
+        MOS-LQO, 1 to 5 (the same sound), by the polynomial of ViSQOL's `--use_lattice_model=false`.
+    """
+    ours, theirs = (_at_16_khz(samples).astype(np.float64) for samples in (heard, wanted))
+    return float(_visqol().measure_from_arrays(theirs, ours, _RATE).moslqo)
+
+
+@cache
+def _visqol() -> VisqolApi:
+    visqol = VisqolApi()
+    visqol.create(mode="speech", use_lattice_model=False)
+    return visqol
+
+
+def _at_16_khz(samples: Array) -> Array:
+    """Return samples at 16 kHz, with a tenth of a second of silence at both ends."""
+    samples = np.pad(samples, SAMPLE_RATE // 10)
+    return librosa.resample(samples, orig_sr=SAMPLE_RATE, target_sr=_RATE, res_type="soxr_hq")
 
 
 def log_mel(samples: Array) -> Array:

@@ -26,6 +26,18 @@ def test_twice_as_loud_is_six_decibels_where_there_is_sound() -> None:
     assert measures.mel_distance(2 * noise, noise) == pytest.approx(6.02, abs=0.01)
 
 
+def test_visqol_hears_the_same_as_the_same_and_more_noise_as_worse() -> None:
+    rng = np.random.default_rng(0)
+    syllables = TONE * (np.sin(2 * np.pi * 3 * TIME) > 0).astype(np.float32)
+    noise = rng.standard_normal(len(TONE)).astype(np.float32)
+    same, near, far = (
+        measures.visqol_score(syllables + np.float32(level) * noise, syllables)
+        for level in (0, 0.001, 0.1)
+    )
+    assert same == 5
+    assert 1 <= far < near < same
+
+
 def test_a_semitone_is_a_hundred_cents() -> None:
     truth = np.array([0, 200, 220, 240, 9, 180], np.float32)
     heard = truth * np.float32(2 ** (1 / 12))
