@@ -7,6 +7,7 @@ import json
 import math
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tqdm import tqdm
 
 from utterd.engine.training import checkpoint, dataset, plan
 from utterd.engine.training.files import write_whole
-from utterd.engine.training.network import Shape
+from utterd.engine.training.network import SIZES, Acoustic
 from utterd.engine.training.tasks import AcousticTask, ProsodyTask, Task
 
 _WARM_STEPS = 300
@@ -33,8 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("acoustic", "prosody"))
     parser.add_argument("--corpus", type=Path, action="append", required=True, help="repeatable")
     parser.add_argument("--out", type=Path, required=True, help="folder of the fit")
+    parser.add_argument("--size", choices=list(SIZES), default="small", help="of the network")
     parser.add_argument(
-        "--begin", type=Path, help="folder of a fit whose best weights a new fit starts from"
+        "--begin",
+        type=Path,
+        help="folder of a fit whose best weights a new fit starts from, a large one from a small",
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after")
     parser.add_argument("--steps", type=int, help="stop at this step")
@@ -77,7 +81,7 @@ class Fit:
         torch.manual_seed(arguments.seed)
         self._rng = np.random.default_rng(arguments.seed)
         device = torch.device(arguments.device)
-        self._shape = Shape()
+        self._shape = SIZES[arguments.size]
         self._task: Task = (
             AcousticTask(self._shape, device)
             if arguments.what == "acoustic"
@@ -205,11 +209,20 @@ class Fit:
         return _schedule(first) * (1 - (self._step - first) / steps)
 
     def _begin(self, content: dict[str, Any]) -> None:
-        """Take the weights of another fit: a further speaker is learnt sooner."""
-        if checkpoint.shape(content) != self._shape:
+        """Take the weights of another fit: a further speaker is learnt sooner, and a larger size.
+
+        Blocks that a smaller decoder lacks begin by changing nothing.
+        """
+        theirs = checkpoint.shape(content)
+        if (
+            replace(theirs, decoder_blocks=self._shape.decoder_blocks) != self._shape
+            or theirs.decoder_blocks > self._shape.decoder_blocks
+        ):
             raise ValueError("the fit to begin with holds a network of other sizes: leave it out")
         for network in (self._task.network, self._average.module):
-            network.load_state_dict(content["network"])
+            network.load_state_dict(content["network"], strict=theirs == self._shape)
+            if isinstance(network, Acoustic):
+                network.decoder.deepen(theirs.decoder_blocks)
 
     def _resume(self, content: dict[str, Any]) -> None:
         if checkpoint.shape(content) != self._shape:

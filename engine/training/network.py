@@ -54,6 +54,10 @@ class Shape:
         return asdict(self)
 
 
+SIZES = {"small": Shape(), "large": Shape(decoder_blocks=10)}
+"""Of voices, by name."""
+
+
 class Block(nn.Module):
     """Depthwise convolution, then a per-frame perceptron, around a residual; `valid` in time."""
 
@@ -201,6 +205,12 @@ class Decoder(nn.Module):
             real + noise_gain * noise[:, :, 0], imaginary + noise_gain * noise[:, :, 1], overlap
         )
         return samples.flatten(1), overlap, kept
+
+    def deepen(self, first: int) -> None:
+        """Let the blocks from `first` on change nothing until they learn to."""
+        for block in self.blocks[first:]:
+            if isinstance(block, Block):  # a list of modules tells no more than that
+                nn.init.zeros_(block.gain)
 
     def fresh(self, batch: int, device: torch.device) -> tuple[Tensor, list[Tensor]]:
         """Return the empty `overlap` and `states` that a first call takes."""

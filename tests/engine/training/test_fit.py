@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,8 @@ def options(what: str, corpus: Path, out: Path, steps: int) -> argparse.Namespac
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit, "Shape", lambda: TINY)
+    sizes = {"small": TINY, "large": replace(TINY, decoder_blocks=TINY.decoder_blocks + 1)}
+    monkeypatch.setattr(fit, "SIZES", sizes)
     monkeypatch.setattr(fit, "_WARM_STEPS", 10)
     monkeypatch.setattr(tasks, "_CROPS", 3)
     monkeypatch.setattr(tasks, "_CROP_BLOCKS", 24)
@@ -165,10 +167,28 @@ def test_a_fit_begins_with_the_weights_of_another(corpus, tmp_path) -> None:
     assert third["valid_total"] > 1.2 * first["valid_total"]
 
 
+def test_a_large_fit_begins_as_the_small_one_sounded(corpus, tmp_path) -> None:
+    fit.Fit(options("acoustic", corpus, tmp_path / "small", 30)).run()
+    arguments = options("acoustic", corpus, tmp_path / "large", 1)
+    arguments.begin, arguments.size = tmp_path / "small", "large"
+    fit.Fit(arguments).run()
+    small, large = (
+        json.loads((tmp_path / n / "acoustic-curve.json").read_text())[-1]
+        for n in ("small", "large")
+    )
+    assert large["valid_total"] == pytest.approx(small["valid_total"], rel=0.02)
+    best = checkpoint.load(tmp_path / "large" / "acoustic-best.pt")
+    assert checkpoint.shape(best) == fit.SIZES["large"]
+    arguments = options("acoustic", corpus, tmp_path / "small again", 1)
+    arguments.begin = tmp_path / "large"
+    with pytest.raises(ValueError, match="other sizes"):
+        fit.Fit(arguments)
+
+
 def test_weights_of_other_sizes_are_no_beginning(corpus, tmp_path, monkeypatch) -> None:
     fit.Fit(options("prosody", corpus, tmp_path / "first", 1)).run()
     other = type(TINY)(**{**TINY.to_json(), "encoder": 20})
-    monkeypatch.setattr(fit, "Shape", lambda: other)
+    monkeypatch.setitem(fit.SIZES, "small", other)
     arguments = options("prosody", corpus, tmp_path / "second", 1)
     arguments.begin = tmp_path / "first"
     with pytest.raises(ValueError, match="other sizes"):
@@ -199,7 +219,7 @@ def test_a_corpus_that_grows_is_taken_up(corpus, tmp_path) -> None:
 def test_a_network_of_other_sizes_is_refused(corpus, tmp_path, monkeypatch) -> None:
     fit.Fit(options("prosody", corpus, tmp_path, 1)).run()
     other = type(TINY)(**{**TINY.to_json(), "encoder": 20})
-    monkeypatch.setattr(fit, "Shape", lambda: other)
+    monkeypatch.setitem(fit.SIZES, "small", other)
     with pytest.raises(ValueError, match="other sizes"):
         fit.Fit(options("prosody", corpus, tmp_path, 2))
 
