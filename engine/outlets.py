@@ -42,6 +42,11 @@ class RingOutlet:
         self._writer = Writer(ring, wake_fd)
         self._sample_rate = sample_rate
 
+    @property
+    def has_room(self) -> bool:
+        """Whether half of the ring is free: ten seconds of speech, more than a chunk ever holds."""
+        return 2 * self._ring.free >= self._ring.capacity
+
     def is_dropped(self, generation: int) -> bool:
         """See `Outlet.is_dropped`."""
         return self._ring.is_dropped(generation)

@@ -69,11 +69,6 @@ class Synthesizer:
         self._tick = tick
         self._generations: dict[int, Generation] = {}
 
-    def say(self, piece: Say, received_ns: int) -> None:
-        """Speak one piece to its end; see `steps`."""
-        for _ in self.steps(piece, received_ns):
-            pass
-
     def steps(self, piece: Say, received_ns: int) -> Iterator[int]:
         """Speak one piece chunk by chunk. Whatever goes wrong fails its generation, and only that.
 

@@ -18,7 +18,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -59,6 +60,8 @@ log = logging.getLogger("engine")
 
 _ALIVE_SECONDS = 1.0
 _SWEEP_SECONDS = 0.02
+_ROOM_SECONDS = 0.005
+"""Between two looks whether a full ring has room again."""
 _MOST_THREADS = 4
 
 
@@ -78,6 +81,8 @@ class Worker:
         self._wake_fd = wake_fd
         self._queue: queue.SimpleQueue[tuple[Say, int] | Forget] = queue.SimpleQueue()
         self._lock = GlobalLock()
+        self._pieces: deque[tuple[int, Iterator[int]]] = deque()
+        """For the player: the generation, and what does a chunk of it each time; in order."""
         self._turns = Turns()
         self._most_lanes = self._lanes = 1
         """Threads that step turns; the speaking thread is the first."""
@@ -144,25 +149,12 @@ class Worker:
         self._busy = True
         synthesizer = self._prepare(configure)
         while True:
-            self._busy = bool(self._turns)
             try:
                 item = self._next(synthesizer)
             except queue.Empty:
-                if self._turns.waiting:
-                    self._turns.step()
-                elif not self._turns:
-                    synthesizer.sweep()
-                continue
-            self._busy = True
-            match item:
-                case Forget():
-                    self._forget()
-                case (Say(to="ring") as piece, received_ns):
-                    with self._lock.kept():  # what others make would only make it later
-                        synthesizer.say(piece, received_ns)
-                case (piece, received_ns):
-                    self._turns.add(piece.generation, synthesizer.steps(piece, received_ns))
-                    self._share()
+                self._step(synthesizer)
+            else:
+                self._take_up(synthesizer, item)
 
     def _next(self, synthesizer: Synthesizer) -> tuple[Say, int] | Forget:
         """Wait for what comes next, while there is nothing to step.
@@ -170,11 +162,47 @@ class Worker:
         Raises:
             queue.Empty: nothing has come.
         """
-        if self._turns.waiting:
+        if self._sounds_on or self._turns.waiting:
             return self._queue.get_nowait()
+        self._busy = bool(self._turns)
         patience = _SWEEP_SECONDS if self._turns or synthesizer.waits else None
+        if self._pieces:
+            patience = _ROOM_SECONDS
         with self._lock.released():
             return self._queue.get(timeout=patience)
+
+    def _take_up(self, synthesizer: Synthesizer, item: tuple[Say, int] | Forget) -> None:
+        if isinstance(item, Forget):
+            self._forget()
+            return
+        piece, received_ns = item
+        steps = synthesizer.steps(piece, received_ns)
+        if piece.to == "ring":
+            self._pieces.append((piece.generation, steps))
+        else:
+            self._turns.add(piece.generation, steps)
+            self._share()
+
+    def _step(self, synthesizer: Synthesizer) -> None:
+        """Do one chunk of what is to be heard; if the ring is full, of what a client waits for."""
+        if self._sounds_on:
+            self._busy = True
+            with self._lock.kept():  # what others make would only make it later
+                if next(self._pieces[0][1], None) is None:
+                    self._pieces.popleft()
+        elif self._turns.waiting:
+            self._busy = True
+            self._turns.step()
+        elif not self._turns and not self._pieces:
+            synthesizer.sweep()
+
+    @property
+    def _sounds_on(self) -> bool:
+        """Whether a piece for the player can go on: there is room, or nobody wants it any more."""
+        outlet = self._to_ring
+        if not self._pieces or outlet is None:
+            return False
+        return outlet.has_room or outlet.is_dropped(self._pieces[0][0])
 
     def _share(self) -> None:
         """Let other threads step too, if there are that many generations."""

@@ -225,6 +225,22 @@ def test_speech_does_not_wait_for_samples(running):
         running.end_of(first + number)
 
 
+def test_samples_do_not_wait_for_the_speaker(start, package, lanes, alone):
+    """A text longer than the ring is under way; others get theirs while it waits to be heard."""
+    worker = start(package.folder, capacity_bytes=1 << 16, threads=lanes, warm=False)
+    worker.ready()
+    worker.say(1, LONG)
+    worker.until(FirstAudio, generation=1)
+    for number in range(3):
+        say(worker, BASE + number, TEXTS[:2])
+    for number in range(3):
+        assert isinstance(worker.end_of(BASE + number), Finished)
+        np.testing.assert_array_equal(pcm(worker, BASE + number), alone(*TEXTS[:2]))
+    assert not worker.of(Finished, 1)
+    heard = len(worker.played(1))
+    assert heard == worker.end_of(1).samples == len(alone(LONG))
+
+
 def test_a_second_client_brings_a_second_thread_and_one_alone_does_not(start, package, lanes):
     worker = start(package.folder, threads=lanes, warm=False)
     worker.ready()
