@@ -208,23 +208,30 @@ class Worker:
         """Let other threads step too, if there are that many generations."""
         if self._lanes < min(self._most_lanes, len(self._turns)):
             self._lanes += 1
-            self._start(f"lane {self._lanes}", self._lane)
+            try:
+                self._start(f"lane {self._lanes}", self._lane)
+            except RuntimeError as error:  # the system gives no thread
+                self._do_without(error)
         self._lock.wake()
 
     def _lane(self) -> None:
-        """A thread that steps what the speaking thread doesn't; one that can't is done without."""
+        """A thread that steps what the speaking thread doesn't."""
         try:
             self._warm()
         except RuntimeFailedError as error:
-            self._lanes -= 1
-            self._most_lanes = self._lanes
-            log.warning("the voice in %s gets no further thread: %s", self._voice_dir, error)
+            self._do_without(error)
             return
         while True:
             if self._turns.waiting:
                 self._turns.step()
             else:
                 self._lock.wait()
+
+    def _do_without(self, error: Exception) -> None:
+        """Go on with the threads there are, one less than was thought."""
+        self._lanes -= 1
+        self._most_lanes = self._lanes
+        log.warning("the voice in %s gets no further thread: %s", self._voice_dir, error)
 
     def _prepare(self, configure: Configure) -> Synthesizer:
         began = time.monotonic_ns()

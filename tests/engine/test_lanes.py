@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import select
 import shutil
 import signal
@@ -310,6 +311,35 @@ def test_a_thread_that_cannot_begin_is_told_and_done_without(
     told = [line for line in capfd.readouterr().err.splitlines() if str(folder) in line]
     assert len(told) == 1
     assert "decode.onnx failed" in told[0]
+
+
+@pytest.fixture
+def large_stacks():
+    """Threads of processes that begin now take 64 MB of addresses each."""
+    before = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_STACK, before)
+
+
+@pytest.mark.usefixtures("large_stacks")
+def test_a_system_without_threads_leaves_the_one_there_is(start, package, alone, capfd):
+    worker = start(package.folder, threads=4, warm=False)
+    worker.ready()
+    before, pid = threads(worker), worker.process.pid
+    say(worker, BASE, (LONG,))
+    worker.until(Pcm, generation=BASE)
+    # Room for samples, but for no further stack.
+    status = Path(f"/proc/{pid}/status").read_text()
+    has = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmSize"))
+    resource.prlimit(pid, resource.RLIMIT_AS, (has * 1024 + (32 << 20), resource.RLIM_INFINITY))
+    say(worker, BASE + 1, (LONG,))
+    worker.until(Pcm, generation=BASE + 1)
+    for number in range(2):
+        assert isinstance(worker.end_of(BASE + number), Finished)
+        np.testing.assert_array_equal(pcm(worker, BASE + number), alone(LONG))
+    assert threads(worker) == before
+    assert "no further thread" in capfd.readouterr().err
 
 
 def test_one_that_was_forked_has_its_threads_too(package, alone):
