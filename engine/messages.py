@@ -15,8 +15,6 @@ class Configure(msgspec.Struct, tag=True, frozen=True):
 
     voice_dir: str
     """Folder of the voice package (holds `voice.toml`)."""
-    speaker: str = ""
-    """Style or speaker inside the package; empty for its default."""
     threads: int = 0
     """Threads of one run, or runs at once of a voice that takes one; 0: one a core, at most 4."""
     verify: bool = True
@@ -58,7 +56,7 @@ class Say(msgspec.Struct, tag=True, frozen=True):
     written: int = 0
     """Samples before this position are in the ring already and are not written again."""
     speaker: str = ""
-    """Style or speaker inside the package; empty for the one of `Configure`."""
+    """Style or speaker inside the package; empty for its default."""
     language: str = ""
     """BCP 47; empty lets the front end tell by the script."""
     rate: float = 1.0

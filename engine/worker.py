@@ -239,7 +239,7 @@ class Worker:
         found = package.read(Path(configure.voice_dir))
         voice = load(
             found.folder,
-            configure.speaker,
+            "",
             OnnxCpu(self._lock.released),
             threads,
             verify=configure.verify,

@@ -28,12 +28,11 @@ _CODE = ("voices", "runtimes")
 change is in the segment."""
 
 
-def identity(package: VoicePackage, speaker: str, runtime: str, threads: int) -> bytes:
+def identity(package: VoicePackage, runtime: str, threads: int) -> bytes:
     """What all entries of a loaded voice have in common.
 
     Args:
         package: that was loaded; the manifest has the checksums of all its files.
-        speaker: the one it was loaded with.
         runtime: its name.
         threads: of one run; another number adds up in another order.
     """
@@ -44,7 +43,7 @@ def identity(package: VoicePackage, speaker: str, runtime: str, threads: int) ->
     releases = [onnxruntime.__version__, np.__version__]
     if package.manifest.kind == "vits":
         releases.append(espeak.version())
-    digest.update(msgspec.msgpack.encode((speaker, runtime, threads, *releases)))
+    digest.update(msgspec.msgpack.encode((runtime, threads, *releases)))
     digest.update(code())
     return digest.digest()
 

@@ -27,7 +27,7 @@ def open_cache(
     """
     if not configure.cache_memory_bytes and not configure.cache_disk_bytes:
         return None
-    identity = keys.identity(package, configure.speaker, runtime, threads)
+    identity = keys.identity(package, runtime, threads)
     key, kept, problem = secrets.token_bytes(keys.SECRET_BYTES), None, ""
     if configure.cache_disk_bytes:
         # SQLite is 2 MB that few need.

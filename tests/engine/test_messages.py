@@ -11,7 +11,7 @@ from utterd.engine.channel import Channel
 from utterd.engine.messages import FromWorker, ToWorker
 
 VALUES = [
-    messages.Configure(voice_dir="/voices/kokoro", speaker="zf_xiaoni", lexicon="/l"),
+    messages.Configure(voice_dir="/voices/kokoro", lexicon="/l"),
     messages.Say(generation=7, utterance="a", text="你好\n“world”", offset=3, final=False),
     messages.Abandon(generation=9),
     messages.Forget(),

@@ -50,7 +50,7 @@ def cache(tmp_path: Path, package: VoicePackage, disk) -> Callable[..., Cache]:
     """A cache of the tiny voice, on disk as well where asked for."""
 
     def begin(memory_bytes: int = 1 << 20, ttl_s: float = WEEK_S, on_disk: bool = False) -> Cache:
-        ours = identity(package, "", "onnxruntime-cpu", 1)
+        ours = identity(package, "onnxruntime-cpu", 1)
         keys = Keys(secret(tmp_path / "cache"), ours)
         return Cache(keys, memory_bytes, ttl_s, disk(identity=ours) if on_disk else None)
 

@@ -65,34 +65,33 @@ def test_voice_and_secret_matter():
     assert len(known) == 4
 
 
-def test_the_identity_is_of_package_speaker_runtime_and_threads(package, tmp_path):
-    same = identity(package, "", "cpu", 1)
-    assert identity(package, "", "cpu", 1) == same
+def test_the_identity_is_of_package_runtime_and_threads(package, tmp_path):
+    same = identity(package, "cpu", 1)
+    assert identity(package, "cpu", 1) == same
     shutil.copytree(package.folder, tmp_path / "voice")
     loaded = read(tmp_path / "voice")
-    assert identity(loaded, "", "cpu", 1) == same
+    assert identity(loaded, "cpu", 1) == same
     manifest = tmp_path / "voice" / "voice.toml"
     text = manifest.read_text()
     manifest.write_text(text.replace('sha256 = "', 'sha256 = "0', 1))
-    assert identity(loaded, "", "cpu", 1) == same, "whatever has taken its place since"
+    assert identity(loaded, "cpu", 1) == same, "whatever has taken its place since"
     others = {
-        identity(read(tmp_path / "voice"), "", "cpu", 1),
-        identity(package, "x", "cpu", 1),
-        identity(package, "", "gpu", 1),
-        identity(package, "", "cpu", 2),
+        identity(read(tmp_path / "voice"), "cpu", 1),
+        identity(package, "gpu", 1),
+        identity(package, "cpu", 2),
     }
-    assert len(others | {same}) == 5
+    assert len(others | {same}) == 4
 
 
 def test_where_espeak_makes_the_phonemes_its_release_matters(package, monkeypatch):
     manifest = msgspec.structs.replace(package.manifest, kind="vits")
     spelt = VoicePackage(package.folder, manifest)
     assert espeak.version()[0].isdigit()
-    same = identity(spelt, "", "cpu", 1)
-    ours = identity(package, "", "cpu", 1)
+    same = identity(spelt, "cpu", 1)
+    ours = identity(package, "cpu", 1)
     monkeypatch.setattr(espeak, "version", lambda: "0.1")
-    assert identity(spelt, "", "cpu", 1) != same
-    assert identity(package, "", "cpu", 1) == ours
+    assert identity(spelt, "cpu", 1) != same
+    assert identity(package, "cpu", 1) == ours
 
 
 UPDATED = """

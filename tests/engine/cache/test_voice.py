@@ -57,7 +57,7 @@ def test_every_way_through_the_cache_gives_what_the_voice_gives(tiny, cache_on_d
 def cache_on_disk(package, tmp_path_factory):
     """As `cache`, for all examples of a test."""
     folder = tmp_path_factory.mktemp("data") / "cache"
-    ours = identity(package, "", "onnxruntime-cpu", 1)
+    ours = identity(package, "onnxruntime-cpu", 1)
     opened = []
 
     def begin():
