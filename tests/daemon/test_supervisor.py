@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import itertools
 import socket
 import subprocess
@@ -117,6 +118,7 @@ class Watched:
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a test, and see that it leaves no descriptor open."""
+    gc.collect()  # what earlier tests left must not be closed meanwhile
     before = len(list(Path("/proc/self/fd").iterdir()))
     asyncio.run(test())
     assert len(list(Path("/proc/self/fd").iterdir())) == before
