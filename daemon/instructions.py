@@ -16,10 +16,10 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a message to the worker of a voice."""
+    """Send a piece to speak to the worker of a voice."""
 
     voice: str
-    message: engine.ToWorker
+    message: engine.Say
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,9 +198,7 @@ class Service:
                 case instructions.Emit():
                     self.emit(instruction.event, instruction.at_ns)
                 case instructions.Send():
-                    for abandon in self.desk.make_way(instruction.voice):
-                        self.workers.send(instruction.voice, abandon)
-                    self.workers.send(instruction.voice, instruction.message)
+                    self._send(instruction.voice, instruction.message)
                 case instructions.Need():
                     self.workers.load(instruction.voice)
                 case instructions.Silent():
@@ -309,11 +307,28 @@ class Service:
             self._player_renewals = child.renewals
             self.troubles.recover("player", "it is ready again")
 
+    def _send(self, voice: str, piece: engine.Say) -> None:
+        """Give a worker a piece to speak; what else it does makes way, unless there is no hurry."""
+        if self.ring.written[0] != piece.generation or not self._has_time(voice):
+            for abandon in self.desk.make_way(voice):
+                self.workers.send(voice, abandon)
+        self.workers.send(voice, piece)
+
+    def _has_time(self, voice: str) -> bool:
+        """Whether a worker that speaks can make samples beside: it is seconds ahead of the speaker.
+
+        Only one that makes them in short chunks, and takes up what is to be heard between two.
+        """
+        ready = self.workers.by_voice[voice].ready
+        is_ahead = 4 * self.ring.used >= self.ring.capacity
+        return ready is not None and ready.parallel and is_ahead
+
     def _serve_desk(self) -> None:
         """Give workers their next jobs of samples; speech goes first."""
+        way = self.scheduler.line.way
         for voice in self.desk.wanted_voices():
             worker = self.workers.load(voice)
-            if worker.ready is None or self.scheduler.line.needs(voice):
+            if worker.ready is None or (way.needs(voice) and not self._has_time(voice)):
                 continue
             while (message := self.desk.next_for(voice, worker.ready.sample_rate)) is not None:
                 worker.child.send(message)

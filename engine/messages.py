@@ -98,6 +98,8 @@ class Ready(msgspec.Struct, tag=True, frozen=True):
     warm_ms: float
     real_time_factor: float
     """Synthesis time per time of speech, measured while warming; 0 where it did not warm."""
+    parallel: bool
+    """Its chunks are short, and those of several texts are made side by side."""
 
 
 class Broken(msgspec.Struct, tag=True, frozen=True):

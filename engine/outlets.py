@@ -42,10 +42,18 @@ class RingOutlet:
         self._writer = Writer(ring, wake_fd)
         self._sample_rate = sample_rate
 
-    @property
-    def has_room(self) -> bool:
-        """Whether half of the ring is free: ten seconds of speech, more than a chunk ever holds."""
-        return 2 * self._ring.free >= self._ring.capacity
+    def has_room(self, *, shared: bool) -> bool:
+        """Whether more should be written now.
+
+        Args:
+            shared: others want the thread that writes: not before half of the ring is free, and ten
+                seconds of speech in the other.
+        """
+        return (2 if shared else 8) * self._ring.free >= self._ring.capacity
+
+    def has_begun(self, generation: int) -> bool:
+        """Whether a generation was the last that something was written of."""
+        return self._ring.written[0] == generation
 
     def is_dropped(self, generation: int) -> bool:
         """See `Outlet.is_dropped`."""
@@ -59,8 +67,10 @@ class RingOutlet:
             return self._writer.write(generation, position, samples, self._sample_rate, last=last)
         began, worked = time.monotonic_ns(), time.thread_time_ns()
         self.waiting = True
-        kept = self._writer.write(generation, position, samples, self._sample_rate, last=last)
-        self.waiting = False
+        try:
+            kept = self._writer.write(generation, position, samples, self._sample_rate, last=last)
+        finally:
+            self.waiting = False
         self.waited_ns += time.monotonic_ns() - began - (time.thread_time_ns() - worked)
         return kept
 

@@ -117,10 +117,18 @@ class Synthesizer:
             self._end(generation, end, *problem)
         return goes_on
 
-    def sweep(self) -> None:
-        """Report the generations that were dropped between their pieces."""
-        for generation in self._generations.values():
-            if generation.state is State.OPEN and generation.outlet.is_dropped(generation.number):
+    def sweep(self, is_under_way: Callable[[int], bool]) -> None:
+        """Report the generations that were dropped between their pieces.
+
+        Args:
+            is_under_way: whether a piece of a generation is; it ends itself.
+        """
+        for number, generation in self._generations.items():
+            if (
+                generation.state is State.OPEN
+                and generation.outlet.is_dropped(number)
+                and not is_under_way(number)
+            ):
                 self._end(generation, State.ABANDONED)
 
     @property
@@ -212,7 +220,7 @@ class Synthesizer:
         if not told:  # nothing of it has a sound
             tell()
         if pause or (last and not speech.timing.samples):
-            self._write(generation, np.zeros(pause, np.float32), last=last)
+            yield from self._write_silence(generation, pause, last=last)
 
     def _silence(
         self, generation: Generation, segment: text.Segment, rate: float, last: bool
@@ -220,6 +228,10 @@ class Synthesizer:
         """Write a segment without words: marks at its beginning, and a break."""
         samples = round(segment.pause_ms * self._voice.sample_rate / 1000 / rate)
         self._send(silent(generation, segment, samples, last=last))
+        yield from self._write_silence(generation, samples, last=last)
+
+    def _write_silence(self, generation: Generation, samples: int, *, last: bool) -> Iterator[None]:
+        """In chunks as short as those of speech: a break may last minutes."""
         chunk = self._voice.sample_rate // 10
         for begin in range(0, max(1, samples), chunk):
             length = min(chunk, samples - begin)

@@ -30,6 +30,9 @@ class Turns:
     def __len__(self) -> int:
         return len(self._by_generation)
 
+    def __contains__(self, generation: int) -> bool:
+        return generation in self._by_generation
+
     @property
     def waiting(self) -> bool:
         """Whether there is a generation that no thread steps."""

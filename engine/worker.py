@@ -173,7 +173,8 @@ class Worker:
 
     def _take_up(self, synthesizer: Synthesizer, item: tuple[Say, int] | Forget) -> None:
         if isinstance(item, Forget):
-            self._forget()
+            # Behind what is spoken now, which is not to be kept. Nobody wants generation 0 heard.
+            self._pieces.append((0, self._forgetting()))
             return
         piece, received_ns = item
         steps = synthesizer.steps(piece, received_ns)
@@ -190,19 +191,30 @@ class Worker:
             with self._lock.kept():  # what others make would only make it later
                 if next(self._pieces[0][1], None) is None:
                     self._pieces.popleft()
-        elif self._turns.waiting:
+            return
+        synthesizer.sweep(self._is_under_way)
+        if self._turns.waiting:
             self._busy = True
             self._turns.step()
-        elif not self._turns and not self._pieces:
-            synthesizer.sweep()
 
     @property
     def _sounds_on(self) -> bool:
-        """Whether a piece for the player can go on: there is room, or nobody wants it any more."""
+        """Whether a piece for the player is to go on now: there is room in the ring.
+
+        One of which nothing is there yet doesn't wait for that, nor one that nobody wants any more.
+        """
         outlet = self._to_ring
         if not self._pieces or outlet is None:
             return False
-        return outlet.has_room or outlet.is_dropped(self._pieces[0][0])
+        generation = self._pieces[0][0]
+        return (
+            outlet.has_room(shared=bool(self._turns))
+            or not outlet.has_begun(generation)
+            or outlet.is_dropped(generation)
+        )
+
+    def _is_under_way(self, generation: int) -> bool:
+        return generation in self._turns or any(generation == number for number, _ in self._pieces)
 
     def _share(self) -> None:
         """Let other threads step too, if there are that many generations."""
@@ -267,11 +279,13 @@ class Worker:
             voice = CachedVoice(voice, self._cache)
         return Synthesizer(voice, reader, outlets, self._channel.send, self._tick)
 
-    def _forget(self) -> None:
+    def _forgetting(self) -> Iterator[int]:
+        """Empty what is remembered, as a piece of no sound."""
         if self._cache is not None:
             self._cache.forget()
         if isinstance(self._reader, RememberingReader):
             self._reader.forget()
+        yield from ()
 
     def _give_up(self, message: str) -> NoReturn:
         log.error("%s", message)
@@ -301,6 +315,7 @@ def _ready(voice: Voice, load_ns: int, warm_ns: int, factor: float) -> Ready:
         load_ms=load_ns / 1e6,
         warm_ms=warm_ns / 1e6,
         real_time_factor=factor,
+        parallel=voice.parallel,
     )
 
 

@@ -80,8 +80,8 @@ class Voice(Protocol):
     controls: tuple[Control, ...]
     runtime: str
     parallel: bool
-    """Several threads may be in its networks at once. Not where a run keeps all cores busy by
-    itself, nor where it can be left in its middle."""
+    """Its chunks are short, and several threads may be in its networks at once. Not where a run
+    keeps all cores busy by itself, nor where it can be left in its middle."""
 
     @property
     def network_ns(self) -> int:

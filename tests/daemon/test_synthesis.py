@@ -217,7 +217,9 @@ def test_what_is_late_or_of_speech_is_not_for_the_desk() -> None:
     client = add(desk)
     say = begin(desk)
     desk.worker_said(engine.Finished(7, 100, 1.0, 1.0), 3_000_000)
-    desk.worker_said(engine.Ready("v", RATE, [], [], [], "r", 1.0, 1.0, 0.1), 3_000_000)
+    desk.worker_said(
+        engine.Ready("v", RATE, [], [], [], "r", 1.0, 1.0, 0.1, parallel=True), 3_000_000
+    )
     finish(desk, say)
     finish(desk, say)
     assert len(client.replies) == 1

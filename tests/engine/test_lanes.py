@@ -18,6 +18,7 @@ from utterd.engine.client import Nursery
 from utterd.engine.messages import (
     Abandon,
     Abandoned,
+    Alive,
     Failed,
     Finished,
     FirstAudio,
@@ -226,11 +227,12 @@ def test_speech_does_not_wait_for_samples(running):
         running.end_of(first + number)
 
 
-def test_samples_do_not_wait_for_the_speaker(start, package, lanes, alone):
+@pytest.mark.parametrize("text", [LONG, f'<speak>{TEXTS[0]}<break time="10s"/>{TEXTS[1]}</speak>'])
+def test_samples_do_not_wait_for_the_speaker(start, package, lanes, alone, text):
     """A text longer than the ring is under way; others get theirs while it waits to be heard."""
-    worker = start(package.folder, capacity_bytes=1 << 16, threads=lanes, warm=False)
+    worker = start(package.folder, capacity_bytes=1 << 18, threads=lanes, warm=False)
     worker.ready()
-    worker.say(1, LONG)
+    worker.say(1, text, format="ssml" if text.startswith("<") else "plain", rate=0.5)
     worker.until(FirstAudio, generation=1)
     for number in range(3):
         say(worker, BASE + number, TEXTS[:2])
@@ -238,8 +240,54 @@ def test_samples_do_not_wait_for_the_speaker(start, package, lanes, alone):
         assert isinstance(worker.end_of(BASE + number), Finished)
         np.testing.assert_array_equal(pcm(worker, BASE + number), alone(*TEXTS[:2]))
     assert not worker.of(Finished, 1)
-    heard = len(worker.played(1))
-    assert heard == worker.end_of(1).samples == len(alone(LONG))
+    assert len(worker.played(1)) == worker.end_of(1).samples
+
+
+def test_what_interrupts_does_not_wait_for_room(start, package):
+    """The first samples are made while the speaker still fades what was interrupted."""
+    worker = start(package.folder, warm=False)
+    worker.ready()
+    worker.say(1, LONG * 2)
+    while worker.ring.free > worker.ring.capacity // 7:
+        worker.take(0.01)
+    say(worker, BASE, (LONG,))
+    worker.until(Pcm, generation=BASE)
+    worker.ring.revoke(1)
+    worker.say(2, TEXTS[1])
+    worker.until(FirstAudio, generation=2)
+    assert isinstance(worker.end_of(1), Abandoned)
+
+
+def test_a_text_is_abandoned_between_its_pieces_while_samples_are_made(start, package):
+    worker = start(package.folder, warm=False)
+    worker.ready()
+    worker.say(1, TEXTS[1], final=False)
+    worker.until(FirstAudio, generation=1)
+    for number in range(3):
+        say(worker, BASE + number, (LONG * 3,))
+        worker.until(Pcm, generation=BASE + number)
+    worker.ring.revoke(1)
+    assert isinstance(worker.end_of(1), Abandoned)
+    assert not any(worker.of(Finished, BASE + number) for number in range(3))
+
+
+def test_nothing_of_a_text_in_which_all_was_forgotten_is_kept(start, package):
+    worker = start(package.folder, capacity_bytes=1 << 18, warm=False, cache_memory_bytes=1 << 24)
+    worker.ready()
+    worker.say(1, LONG)
+    worker.until(FirstAudio, generation=1)
+    worker.process.send(Forget())
+    worker.played(1)
+    assert entries(worker) == 0
+    worker.say(2, TEXTS[1])
+    worker.played(2)
+    assert entries(worker) == 1
+
+
+def entries(worker):
+    """What its cache holds; what was on its way when this was asked is not believed."""
+    worker.until(Alive)
+    return worker.until(Alive).cache.entries
 
 
 def test_a_second_client_brings_a_second_thread_and_one_alone_does_not(start, package, lanes):

@@ -16,7 +16,7 @@ VALUES = [
     messages.Abandon(generation=9),
     messages.Forget(),
     messages.Shutdown(),
-    messages.Ready("kokoro", 24_000, ["zh"], ["x"], ["rate"], "onnxruntime-cpu", 1.0, 2.0, 0.5),
+    messages.Ready("kokoro", 24_000, ["zh"], ["x"], ["rate"], "cpu", 1.0, 2.0, 0.5, parallel=False),
     messages.Broken("no"),
     messages.FirstAudio(1, 2, 3, 4, 5, 6, 7),
     messages.Segment(
