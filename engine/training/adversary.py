@@ -21,8 +21,6 @@ _CHANNELS = 16
 _RATE = 1e-3
 _WARM_STEPS = 300
 """The adversary's share grows over so many steps, while it learns the first differences."""
-_SHARE = 1.6
-"""Norm of its gradient at the samples, over the norm of the spectral losses' gradient."""
 _MATCHING = 2.0
 """Weight of matching the inner features beside convincing the adversary."""
 
@@ -52,9 +50,15 @@ class Judge(nn.Module):
 
 
 class Adversary:
-    """Judges at several resolutions, with their own optimizer."""
+    """Judges at several resolutions, with their own optimizer.
 
-    def __init__(self, device: torch.device) -> None:
+    Args:
+        device: where they are.
+        share: norm of their gradient at the samples, over the norm of the other losses' gradient.
+    """
+
+    def __init__(self, device: torch.device, share: float) -> None:
+        self.share = share
         self._judges = nn.ModuleList(Judge() for _ in _SIZES).to(device)
         self._optimizer = torch.optim.AdamW(
             self._judges.parameters(), _RATE, betas=(0.8, 0.98), weight_decay=0.01
@@ -82,7 +86,7 @@ class Adversary:
         loss = self._reproach(our_spectra, their_spectra)
         (gradient[crops],) = torch.autograd.grad(loss, ours)
         self._steps += 1
-        share = _SHARE * min(1.0, self._steps / _WARM_STEPS)
+        share = self.share * min(1.0, self._steps / _WARM_STEPS)
         size = torch.linalg.vector_norm(distance) / (torch.linalg.vector_norm(gradient) + 1e-12)
         return gradient * (share * size), told
 
@@ -118,6 +122,7 @@ class Adversary:
             "judges": self._judges.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "steps": self._steps,
+            "share": self.share,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -127,3 +132,4 @@ class Adversary:
         for group in self._optimizer.param_groups:
             group["lr"] = _RATE
         self._steps = state["steps"]
+        self.share = state["share"]

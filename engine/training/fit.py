@@ -50,8 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--adversary",
-        action="store_true",
-        help="teach an adversary beside the acoustic network, late; a checkpoint keeps it",
+        type=float,
+        metavar="SHARE",
+        help="teach an adversary beside the acoustic network, late, whose pull is so many times as "
+        "strong as that of the losses; a checkpoint keeps it",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="anneal although --out was, as far as it was to be"
     )
     parser.add_argument("--save-minutes", type=float, default=3.0, help="between checkpoints")
     parser.add_argument("--seed", type=int, default=7)
@@ -108,16 +113,17 @@ class Fit:
         elif arguments.begin:
             self._begin(checkpoint.load(arguments.begin / f"{arguments.what}-best.pt"))
         if arguments.adversary:
-            self._contest()
-        if arguments.anneal and self._anneal is None:
+            self._contest(arguments.adversary)
+        is_over = self._anneal is not None and self._step >= sum(self._anneal)
+        if arguments.anneal and (self._anneal is None or (arguments.again and is_over)):
             self._anneal = (self._step, arguments.anneal)
         if self._anneal:
             self._most = min(self._most, sum(self._anneal))
 
-    def _contest(self) -> None:
+    def _contest(self, share: float) -> None:
         if not isinstance(self._task, AcousticTask):
             raise ValueError("only `fit acoustic` has an adversary")
-        self._task.contest()
+        self._task.contest(share)
 
     def run(self) -> None:
         """Take steps until the time or the steps are over."""
@@ -177,7 +183,7 @@ class Fit:
                 "step": self._step,
                 "curve": self._curve,
                 "corpora": self._corpora,
-                "adversary": self._task.state() is not None,
+                "adversary": (self._task.state() or {"share": 0.0})["share"],
                 "anneal": self._anneal,
             }
             best = self._path.with_name(f"{self._path.stem}-best.pt")

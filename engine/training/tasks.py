@@ -64,11 +64,12 @@ class AcousticTask:
         self._shape = shape
         self._device = device
 
-    def contest(self) -> Adversary:
-        """Set an adversary against the network, unless there is one; returns it."""
+    def contest(self, share: float) -> Adversary:
+        """Set an adversary of that share against the network, or give it to the one there is."""
         if self.adversary is None:
-            self.adversary = Adversary(self._device)
+            self.adversary = Adversary(self._device, share)
             self.rate = AcousticTask.rate * _CONTESTED
+        self.adversary.share = share
         return self.adversary
 
     def losses(self, examples: Sequence[Example], rng: np.random.Generator) -> dict[str, Tensor]:
@@ -124,7 +125,7 @@ class AcousticTask:
     def restore(self, state: dict[str, Any] | None) -> None:
         """See `Task`."""
         if state is not None:
-            self.contest().restore(state)
+            self.contest(state["share"]).restore(state)
 
 
 class ProsodyTask:

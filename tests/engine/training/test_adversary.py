@@ -17,7 +17,7 @@ def sounds(count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_it_learns_to_tell_dull_from_bright() -> None:
     torch.manual_seed(1)
-    adversary = Adversary(CPU)
+    adversary = Adversary(CPU, 1.6)
     told = []
     for _ in range(25):
         heard, wanted = sounds(4)
@@ -27,7 +27,7 @@ def test_it_learns_to_tell_dull_from_bright() -> None:
 
 def test_its_pull_has_the_share_it_is_given_and_grows_from_nothing() -> None:
     torch.manual_seed(1)
-    adversary = Adversary(CPU)
+    adversary = Adversary(CPU, 1.6)
     heard, wanted = sounds(4)
     distance = torch.randn_like(heard)
     sizes = [
@@ -41,7 +41,7 @@ def test_its_pull_has_the_share_it_is_given_and_grows_from_nothing() -> None:
 
 def test_who_follows_the_pull_gets_brighter() -> None:
     torch.manual_seed(1)
-    adversary = Adversary(CPU)
+    adversary = Adversary(CPU, 1.6)
     for _ in range(25):
         heard, wanted = sounds(4)
         adversary.pull(heard, wanted, torch.ones_like(heard))

@@ -123,22 +123,33 @@ def test_an_annealed_fit_ends_with_no_rate(corpus, tmp_path) -> None:
     assert [row["step"] for row in curve] == [12, 16, 20]
     assert curve[1]["rate"] == pytest.approx(curve[0]["rate"] / 2, rel=1e-3)
     assert curve[2]["rate"] == 0
+    fit.Fit(arguments).run()  # as after a kill: it is over
+    assert checkpoint.load(tmp_path / "prosody.pt")["step"] == 20
+    arguments.again, arguments.anneal = True, 4
+    fit.Fit(arguments).run()
+    assert checkpoint.load(tmp_path / "prosody.pt")["anneal"] == (20, 4)
+    assert checkpoint.load(tmp_path / "prosody-best.pt")["step"] <= 24
+    curve = json.loads((tmp_path / "prosody-curve.json").read_text())
+    assert [row["step"] for row in curve] == [12, 16, 20, 24]
+    assert curve[3]["rate"] == 0
 
 
 def test_a_fit_against_an_adversary_stops_and_goes_on(corpus, tmp_path) -> None:
     for folder, steps in (("whole", (2, 5)), ("parts", (2, 3, 5))):
         for number, step in enumerate(steps):
             arguments = options("acoustic", corpus, tmp_path / folder, step)
-            arguments.adversary = number == 1  # from then on the checkpoint knows
+            arguments.adversary = 1.6 if number == 1 else None  # later the checkpoint knows
             fit.Fit(arguments).run()
     whole, parts = (checkpoint.load(tmp_path / n / "acoustic.pt") for n in ("whole", "parts"))
     assert whole["task"]["steps"] == parts["task"]["steps"] == 3
+    assert whole["task"]["share"] == parts["task"]["share"] == 1.6
     for part in (whole["network"], whole["task"]["judges"]):
         other = parts["network"] if part is whole["network"] else parts["task"]["judges"]
         for name, tensor in part.items():
             torch.testing.assert_close(other[name], tensor, atol=0, rtol=0, msg=name)
     # The last weights are kept, whatever the distance says.
-    assert checkpoint.load(tmp_path / "whole" / "acoustic-best.pt")["step"] == 5
+    best = checkpoint.load(tmp_path / "whole" / "acoustic-best.pt")
+    assert (best["step"], best["adversary"]) == (5, 1.6)
     curve = json.loads((tmp_path / "whole" / "acoustic-curve.json").read_text())
     assert "train_told" not in curve[0]
     assert curve[-1]["train_told"] > 0
@@ -147,7 +158,7 @@ def test_a_fit_against_an_adversary_stops_and_goes_on(corpus, tmp_path) -> None:
 
 def test_prosody_has_no_adversary(corpus, tmp_path) -> None:
     arguments = options("prosody", corpus, tmp_path, 1)
-    arguments.adversary = True
+    arguments.adversary = 1.6
     with pytest.raises(ValueError, match="only `fit acoustic`"):
         fit.Fit(arguments)
 
