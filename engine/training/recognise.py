@@ -16,6 +16,7 @@ from utterd.engine.training import evaluate, export, hearing, plan, student
 from utterd.engine.training.files import write_whole
 from utterd.engine.training.hearing import Heard
 from utterd.engine.training.recognisers import Ear, Scribe
+from utterd.engine.voices.small_frames import SAMPLE_RATE
 
 _CACHE = Path.home() / ".cache" / "utterd-recognisers"
 
@@ -56,7 +57,11 @@ class Listener:
         self._scribe, self._ear, self._reader = Scribe(_CACHE), Ear(), Reader()
 
     def hear(self, kind: str, text: str, speaker: str, samples: NDArray[np.float32]) -> Heard:
-        """Count what gets through of a text of a kind (`zh`, `en`, `mixed`), samples at 24 kHz."""
+        """Count what gets through of a text of a kind (`zh`, `en`, `mixed`), samples at 24 kHz.
+
+        They are heard in silence, as from a speaker: Whisper mishears what a file begins with.
+        """
+        samples = np.pad(samples, SAMPLE_RATE // 5)
         if kind == "en":
             phones, wanted = self._ear.phones(samples), self._ear.expected(text)
             wrong = hearing.errors(phones, wanted)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from utterd.engine.frontend.contract import Segment, Skipped
 from utterd.engine.runtimes.contract import Abandon, Runtime
-from utterd.engine.voices import shape, small_frames
+from utterd.engine.voices import small_frames
 from utterd.engine.voices.contract import Control, Controls, Timing
 from utterd.engine.voices.numbered import numbered
 from utterd.engine.voices.package import VoiceError, VoicePackage
@@ -34,7 +34,11 @@ _LOWEST, _HIGHEST = 0.5, 2.0
 _THREADS = 1
 """Its products are so small that handing a part of each to a second thread costs more (first chunk
 5 instead of 4 ms, 1.4 times the time of a sentence, on two cores)."""
-_EDGE_SAMPLES = small_frames.SAMPLE_RATE // 100
+_AUDIBLE = 10.0 ** (-60.0 / 20.0)
+"""Full scale 1. The hiss of a first consonant begins below the -50 dBFS that count as first sound,
+by 5 ms (median), and who cuts it is misheard."""
+_EDGE_SAMPLES = small_frames.SAMPLE_RATE // 200
+"""5 ms: first sound is 10 ms behind the beginning (median)."""
 _FADE_SAMPLES = small_frames.SAMPLE_RATE // 200
 
 
@@ -208,7 +212,7 @@ class SmallSpeech:
                 self._settle()
             samples = self._stream.take(_next_size(0, self._stream))
             taken.append(samples)
-            loud = np.abs(samples) > shape.AUDIBLE
+            loud = np.abs(samples) > _AUDIBLE
             if (first := int(loud.argmax())) or loud[0]:
                 return before + first - _EDGE_SAMPLES, np.concatenate(taken)
             before += len(samples)
