@@ -34,11 +34,11 @@ _LOWEST, _HIGHEST = 0.5, 2.0
 _THREADS = 1
 """Its products are so small that handing a part of each to a second thread costs more (first chunk
 5 instead of 4 ms, 1.4 times the time of a sentence, on two cores)."""
-_AUDIBLE = 10.0 ** (-60.0 / 20.0)
+_AUDIBLE = 10.0 ** (-55.0 / 20.0)
 """Full scale 1. The hiss of a first consonant begins below the -50 dBFS that count as first sound,
-by 5 ms (median), and who cuts it is misheard."""
+and what is cut of it is misheard."""
 _EDGE_SAMPLES = small_frames.SAMPLE_RATE // 200
-"""5 ms: first sound is 10 ms behind the beginning (median)."""
+"""5 ms: first sound is 8 ms behind the beginning (median)."""
 _FADE_SAMPLES = small_frames.SAMPLE_RATE // 200
 
 

@@ -1,7 +1,8 @@
 """Random operations from eight clients at once; then what must always hold is checked:
 
 every accepted utterance has exactly one terminal event, those of equal priority of one client are
-heard in the order in which they were asked for, and nothing sounds after the reply to its cancel.
+heard in the order in which they were asked for, nothing sounds after the reply to its cancel, and
+`synthesize` gives the same samples of a text whatever it was made beside.
 """
 
 import argparse
@@ -13,7 +14,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,8 @@ class Caller(threading.Thread):
         """Ids and priorities, in order."""
         self.cancelled_at: dict[str, int] = {}
         """When the reply to the cancel of an id came, CLOCK_MONOTONIC ns."""
+        self.samples: defaultdict[str, set[bytes]] = defaultdict(set)
+        """What a text was made of."""
         self.refused: Counter[str] = Counter()
         self.done = 0
 
@@ -70,8 +74,9 @@ class Caller(threading.Thread):
                 "stop",
                 "pause",
                 "skip",
+                "synthesize",
             ),
-            (40, 8, 15, 6, 12, 2, 4, 1, 3),
+            (40, 8, 15, 6, 12, 2, 4, 1, 3, 10),
         )[0]
         known = self.accepted[-1][0] if self.accepted else "none"
         if kind in ("speak", "stream"):
@@ -100,6 +105,10 @@ class Caller(threading.Thread):
             self.cancelled_at[id_] = time.monotonic_ns()
         elif kind == "cancel mine":
             client.call("cancel", timeout_s=60)
+        elif kind == "synthesize":
+            text = dice.choice(TEXTS)
+            _, samples = client.call_with_samples("synthesize", timeout_s=60, text=text)
+            self.samples[text].add(samples)
         elif kind == "pause":
             client.call("pause", timeout_s=60)
             client.call("resume", timeout_s=60)
@@ -181,13 +190,20 @@ def faults(callers: list[Caller], events: list[dict[str, Any]]) -> list[str]:
             if ends[id_] != 1:
                 found.append(f"{id_} has {ends[id_]} terminal events")
         for priority in {priority for _, priority in caller.accepted}:
-            times = [starts[i] for i, p in caller.accepted if p == priority and i in starts]
-            if times != sorted(times):
-                found.append(f"{caller.name_}: {priority} was heard out of order")
+            heard = [i for i, p in caller.accepted if p == priority and i in starts]
+            for one, other in pairwise(heard):
+                if starts[one] > starts[other]:
+                    told = [e for e in events if e["id"] in {one, other}]
+                    found.append(f"{one} of {priority} was heard behind {other}: {told}")
         for id_, silent_ns in caller.cancelled_at.items():
             late = [e for e in events if e["id"] == id_ and e.get("dac_ns", 0) > silent_ns]
             if late:
                 found.append(f"{id_} sounded after the reply to its cancel: {late}")
+    made: defaultdict[str, set[bytes]] = defaultdict(set)
+    for caller in callers:
+        for text, samples in caller.samples.items():
+            made[text] |= samples
+    found += [f"{text!r} was made in {len(s)} ways" for text, s in made.items() if len(s) > 1]
     sequence = [event["sequence"] for event in events if event["sequence"]]
     if len(sequence) != sequence[-1] - sequence[0] + 1:
         found.append(f"{sequence[-1] - sequence[0] + 1 - len(sequence)} events were lost")
