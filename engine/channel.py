@@ -31,6 +31,8 @@ class Channel:
     def __init__(self, end: socket.socket, incoming: Any) -> None:  # noqa: ANN401 - a union type
         self._end = end
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(incoming)
+        self._packet = memoryview(bytearray(LARGEST_BYTES))
+        """The last one received; what is decoded from it is a copy."""
 
     def fileno(self) -> int:
         """Readable when a message is there, or the other side is gone."""
@@ -96,14 +98,14 @@ class Channel:
             msgspec.DecodeError: it isn't a message that is known here.
         """
         try:
-            packet = self._end.recv(LARGEST_BYTES, 0 if wait else socket.MSG_DONTWAIT)
+            length = self._end.recv_into(self._packet, 0, 0 if wait else socket.MSG_DONTWAIT)
         except BlockingIOError:
             return None
         except OSError:
             raise EOFError from None
-        if not packet:
+        if not length:
             raise EOFError
-        return self._decoder.decode(packet)
+        return self._decoder.decode(self._packet[:length])
 
     def close(self) -> None:
         """Close this end; the other one reads the end of the file."""

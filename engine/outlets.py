@@ -10,7 +10,7 @@ from utterd.audio.ring import Ring, Writer
 from utterd.engine.channel import Channel
 from utterd.engine.messages import Pcm
 
-_PCM_SAMPLES = 16_384
+_PCM_SAMPLES = 19_200
 _REMEMBERED = 256
 
 

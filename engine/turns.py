@@ -1,12 +1,16 @@
 """Samples for several clients at once: one chunk for one of them, then one for the next.
 
 Whoever has got least goes first, so that a new client's first chunk waits for one chunk of somebody
-else and not for all of it.
+else and not for all of it. Whoever has a second ahead waits for those who came before: they end one
+after another, instead of all late and together, and nobody waits for ever while new ones come.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+_AHEAD = 24_000
+"""Samples, a second or more."""
 
 
 @dataclass(slots=True)
@@ -51,12 +55,12 @@ class Turns:
             self._by_generation[generation] = _Turn(deque([steps]))
 
     def step(self) -> None:
-        """Do one chunk of the waiting one that has got least; of several, of the first to come.
+        """Do one chunk of the waiting one that has got least, or of the first with enough.
 
         One must be `waiting`.
         """
         waiting = [item for item in self._by_generation.items() if not item[1].stepped]
-        generation, turn = min(waiting, key=lambda item: item[1].made)
+        generation, turn = min(waiting, key=lambda item: min(item[1].made, _AHEAD))
         turn.stepped = True
         try:
             turn.made = next(turn.pieces[0])

@@ -5,13 +5,13 @@
 Starts a daemon of its own on the null sink. Every client asks for a sentence of 12 to 28
 characters as a stream, reads all of it, and asks again `--every` seconds after it last asked, or at
 once where that has passed: 50 clients every second offer 50 requests a second. `--together` lets
-all clients ask in the same moment, which is the hardest case; else they are spread evenly.
+all clients ask (with `--every 0`: begin to ask) in the same moment, which is the hardest case; else
+they are spread evenly. They do so for a second before what is measured.
 No sentence is likely to come twice, and the cache is off unless `--cache` asks for it. First PCM is
 measured by the client, from before its request was written to when the first samples were read.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import random
@@ -23,15 +23,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import zmq
-import zmq.asyncio
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.latency import start
 from utterd.daemon.bench import statistics_of
-from utterd.daemon.client import Client
 from utterd.daemon.config import Config, Paths, default_data_dir
 
 WHO = ("他", "我们", "张老师", "那个司机", "隔壁的王阿姨", "客服小姐", "导航", "天气预报", "我妹妹")
@@ -67,70 +66,87 @@ class Tally:
         self.failures: Counter[str] = Counter()
 
 
-async def client(number: int, options: argparse.Namespace, control: str, tally: Tally) -> None:
-    """One client, from the beginning to the end of the measurement."""
-    context = zmq.asyncio.Context.instance()
-    random_ = random.Random(options.seed * 1000 + number)
-    with context.socket(zmq.DEALER) as socket:
-        socket.connect(control)
-        offset = 0.0 if options.together else options.every * number / options.clients
-        due = options.begin + offset
-        while due < options.end:
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
-            await ask(socket, sentence(random_), options, tally, number)
-            due = max(due + options.every, time.monotonic())
+class Client:
+    """One that asks, reads all of the answer, and asks again."""
+
+    def __init__(self, number: int, options: argparse.Namespace, control: str) -> None:
+        self._options = options
+        self._number = number
+        self._random = random.Random(options.seed * 1000 + number)
+        self._asked = self._first = 0.0
+        self.socket = zmq.Context.instance().socket(zmq.DEALER)
+        self.socket.connect(control)
+        offset = 0.0 if options.together else (options.every or 1.0) * number / options.clients
+        self.due = options.begin + offset
+        self.waits = False
+        """For an answer."""
+
+    def ask(self) -> None:
+        """Send a request."""
+        command = {
+            "command": "synthesize",
+            "client": f"client-{self._number}",
+            "text": sentence(self._random),
+            "voice": self._options.voice,
+            "stream": True,
+        }
+        self._asked, self._first, self.waits = time.monotonic(), 0.0, True
+        self.socket.send(msgspec.json.encode(command))
+
+    def read(self, tally: Tally) -> None:
+        """Take what has come of the answer."""
+        while self.waits:
+            try:
+                head, *samples = self.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            now = time.monotonic()
+            reply = msgspec.json.decode(head)
+            if not reply["ok"]:
+                tally.failures[reply["error"]["code"]] += 1
+                self._rest(now)
+                return
+            if samples and samples[0] and not self._first:
+                self._first = now - self._asked
+            if not reply["more"]:
+                tally.audio_s += reply["samples"] / reply["sample_rate"]
+                tally.first_ms.append(self._first * 1000)
+                tally.whole_ms.append((now - self._asked) * 1000)
+                self._rest(now)
+
+    def _rest(self, now: float) -> None:
+        self.waits = False
+        self.due = max(self.due + self._options.every, now)
 
 
-async def ask(
-    socket: "zmq.asyncio.Socket",
-    text: str,
-    options: argparse.Namespace,
-    tally: Tally,
-    number: int,
-) -> None:
-    """Ask once and read all of the answer."""
-    command = {
-        "command": "synthesize",
-        "client": f"client-{number}",
-        "text": text,
-        "voice": options.voice,
-        "stream": True,
-    }
-    asked = time.monotonic()
-    await socket.send(json.dumps(command).encode())
-    first = 0.0
-    while True:
-        head, *samples = await socket.recv_multipart()
-        reply = json.loads(head)
-        if not reply["ok"]:
-            tally.failures[reply["error"]["code"]] += 1
-            return
-        if samples and samples[0] and not first:
-            first = time.monotonic() - asked
-        if not reply["more"]:
-            break
-    tally.audio_s += reply["samples"] / reply["sample_rate"]
-    tally.first_ms.append(first * 1000)
-    tally.whole_ms.append((time.monotonic() - asked) * 1000)
-
-
-async def measure(options: argparse.Namespace, control: str) -> Tally:
-    """Let all clients ask."""
+def measure(options: argparse.Namespace, control: str, seconds: float) -> Tally:
+    """Let all clients ask. One thread, as little as it can be: it takes from the same cores."""
     tally = Tally()
     options.begin = time.monotonic() + 0.2
-    options.end = options.begin + options.seconds
-    tasks = [
-        asyncio.create_task(client(number, options, control, tally))
-        for number in range(options.clients)
-    ]
-    while not all(task.done() for task in tasks):
-        await asyncio.sleep(0.25)
-        if sys.stderr.isatty():
-            left = max(0.0, options.end - time.monotonic())
-            done = len(tally.whole_ms)
+    options.end = options.begin + seconds
+    clients = [Client(number, options, control) for number in range(options.clients)]
+    by_socket = {client.socket: client for client in clients}
+    poller = zmq.Poller()
+    for client in clients:
+        poller.register(client.socket, zmq.POLLIN)
+    told = 0.0
+    while True:
+        now = time.monotonic()
+        idle = [client for client in clients if not client.waits and client.due < options.end]
+        for client in idle:
+            if client.due <= now:
+                client.ask()
+        if not idle and not any(client.waits for client in clients):
+            break
+        soonest = min((client.due for client in idle if not client.waits), default=now + 0.25)
+        for socket, _ in poller.poll(max(0.0, soonest - time.monotonic()) * 1000):
+            by_socket[socket].read(tally)
+        if sys.stderr.isatty() and now - told > 0.25:
+            told, done = now, len(tally.whole_ms)
+            left = max(0.0, options.end - now)
             print(f"\r\033[K{done} answers, {left:.0f} s left", end="", file=sys.stderr)
-    for task in tasks:
-        task.result()
+    for client in clients:
+        client.socket.close()
     return tally
 
 
@@ -162,10 +178,9 @@ def main() -> None:
         config = Config(paths=Paths(run=f"{folder}/run", data=str(options.data_dir)))
         daemon = start(config, None, cached=options.cache)
         try:
-            with Client(config) as one:
-                one.call("synthesize", text=sentence(random.Random(0)), timeout_s=60)
+            measure(options, config.control, 1.0)  # the voice gets its threads when first needed
             busy, load = processor_s(daemon.pid), os.getloadavg()
-            tally = asyncio.run(measure(options, config.control))
+            tally = measure(options, config.control, options.seconds)
             busy = processor_s(daemon.pid) - busy
         finally:
             daemon.send_signal(signal.SIGTERM)

@@ -187,9 +187,16 @@ def test_none_waits_for_all_of_another(running, alone):
     for number, text in enumerate(texts):
         running.end_of(first + number)
         np.testing.assert_array_equal(pcm(running, first + number), alone(text))
-    order = [m.generation for m in running.said if isinstance(m, Pcm) and m.generation >= first]
-    ends = [order[::-1].index(first + number) for number in range(len(texts))]
-    assert ends[0] == 0, "the longest, which came first, ends last"
+    told = [m for m in running.said if isinstance(m, Pcm) and m.generation >= first]
+    begins = [next(m for m in told if m.generation == first + n) for n in range(len(texts))]
+    longest = 0
+    for message in told:
+        if message.generation == first:
+            longest = message.position
+        elif message in begins:
+            assert longest < 24_000 + 64 * 300, "a second, and the chunk that was being made"
+    assert begins[0] is told[0]
+    assert sum(len(m.data) // 4 for m in told if m.generation == first) > 3 * 24_000
 
 
 def test_one_that_is_abandoned_leaves_the_others(running):

@@ -27,6 +27,45 @@ def test_who_has_least_goes_first(turns):
     assert "".join(log) == "abbba" + "aAAA"
 
 
+def test_who_has_a_second_ahead_waits_for_those_who_came_before(turns):
+    log = []
+
+    def steps(name):
+        for number in range(1, 5):
+            log.append(name)
+            yield number * 12_000
+
+    for number, name in enumerate("abc"):
+        turns.add(number, steps(name))
+    for _ in range(7):
+        turns.step()
+    turns.add(3, steps("d"))
+    while turns:
+        turns.step()
+    assert "".join(log) == "abcabc" + "a" + "dd" + "a" + "bbccdd"
+
+
+def test_nobody_waits_for_ever_while_new_ones_come(turns):
+    """Each that ends is followed by the next, as where clients ask again at once."""
+    begun, waited = {}, []
+    steps_taken = 0
+
+    def steps(number):
+        for made in range(1, 11):
+            yield made * 9_000
+        waited.append(steps_taken - begun[number])
+
+    for number in range(200):
+        begun[number] = steps_taken
+        turns.add(number, steps(number))
+        while len(turns) == 20:
+            turns.step()
+            steps_taken += 1
+    assert len(waited) == 181
+    # Those before it, to their end, and a second of each that came later.
+    assert max(waited) <= 20 * 11 + 40 * 3
+
+
 def test_within_a_step_another_is_stepped_and_never_the_same(turns):
     """As where a network runs, and another thread works meanwhile."""
     log = []
