@@ -9,6 +9,7 @@ from collections.abc import Callable
 from utterd.audio import messages as audio
 from utterd.audio.ring import Ring
 from utterd.daemon import events, instructions, shortcomings
+from utterd.daemon.allotment import Allotment
 from utterd.daemon.breaker import State as BreakerState
 from utterd.daemon.config import Config
 from utterd.daemon.device_news import DeviceNews
@@ -79,6 +80,7 @@ class Service:
         self.workers = Workers(
             config, self.voices, self.ring, self.wake_fd, seats=seats, listener=self
         )
+        self._allotment = Allotment(self.scheduler.line.way, self.desk, self.workers, self.ring)
         self.closing = False
         self.troubles = Troubles(self.emit)
         self.no_default = ""
@@ -198,14 +200,14 @@ class Service:
                 case instructions.Emit():
                     self.emit(instruction.event, instruction.at_ns)
                 case instructions.Send():
-                    self._send(instruction.voice, instruction.message)
+                    self._allotment.speak(instruction.voice, instruction.message)
                 case instructions.Need():
                     self.workers.load(instruction.voice)
                 case instructions.Silent():
                     self._silent(instruction)
         self.ring.fence = max(self.ring.fence, self.scheduler.line.way.fence)
         self.player.expect(bool(self.scheduler.line.way.on_way))
-        self._serve_desk()
+        self._allotment.serve()
         self._tell_speaking()
         self._set_timer()
 
@@ -263,10 +265,12 @@ class Service:
     def worker_said(self, voice: str, message: engine.FromWorker) -> None:
         """A worker tells of its work."""
         now_ns = time.monotonic_ns()
+        self.desk.worker_said(message, now_ns)
+        if isinstance(message, engine.Pcm):
+            return  # samples of one job change nothing for any other
         if isinstance(message, engine.Finished):
             self.metrics.overhead(message.overhead_ms)
             self.troubles.recover(f"voice {voice}", "its worker speaks again")
-        self.desk.worker_said(message, now_ns)
         self.scheduler.worker_said(message, now_ns)
         self.carry_out()
 
@@ -307,39 +311,9 @@ class Service:
             self._player_renewals = child.renewals
             self.troubles.recover("player", "it is ready again")
 
-    def _send(self, voice: str, piece: engine.Say) -> None:
-        """Give a worker a piece to speak; what else it does makes way, unless there is no hurry."""
-        if self.ring.written[0] != piece.generation or not self._has_time(voice):
-            for abandon in self.desk.make_way(voice):
-                self.workers.send(voice, abandon)
-        self.workers.send(voice, piece)
-
-    def _has_time(self, voice: str) -> bool:
-        """Whether a worker that speaks can make samples beside: it is seconds ahead of the speaker.
-
-        Only one that makes them in short chunks, and takes up what is to be heard between two.
-        """
-        ready = self.workers.by_voice[voice].ready
-        is_ahead = 4 * self.ring.used >= self.ring.capacity
-        return ready is not None and ready.parallel and is_ahead
-
-    def _serve_desk(self) -> None:
-        """Give workers their next jobs of samples; speech goes first."""
-        way = self.scheduler.line.way
-        for voice in self.desk.wanted_voices():
-            worker = self.workers.load(voice)
-            if worker.ready is None or (way.needs(voice) and not self._has_time(voice)):
-                continue
-            while (message := self.desk.next_for(voice, worker.ready.sample_rate)) is not None:
-                worker.child.send(message)
-
     def _forget_unwanted(self) -> None:
         """Make no samples for a client that is gone."""
-        abandoned = self.desk.forget_unwanted()
-        for voice, abandon in abandoned:
-            self.workers.send(voice, abandon)
-        if abandoned:
-            log.info("samples are not wanted any more", extra={"jobs": len(abandoned)})
+        if self._allotment.forget_unwanted():
             self.carry_out()
 
     def _revoke(self, generation: int) -> int:
