@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from utterd.engine.training import losses
 
-_SIZES = (2048, 512)
+_SIZES = (2048, 512, 128)
 _CROPS = 3
 """Crops of a batch that are judged."""
 _CHANNELS = 16

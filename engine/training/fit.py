@@ -212,7 +212,7 @@ class Fit:
         if self._anneal is None:
             return _schedule(self._step)
         first, steps = self._anneal
-        return _schedule(first) * (1 - (self._step - first) / steps)
+        return _schedule(self._step) * (1 - (self._step - first) / steps)
 
     def _begin(self, content: dict[str, Any]) -> None:
         """Take the weights of another fit: a further speaker is learnt sooner, and a larger size.

@@ -77,7 +77,7 @@ class Small:
         self._symbols = network.symbols
         self._reach = network.reach
         self._graph = runtime.load(package.path("encode.onnx"), _THREADS)
-        if "position" not in self._graph.inputs:
+        if "wanted" not in self._graph.inputs:
             self._graph.close()
             raise VoiceError(
                 f"voice {manifest.name} was exported by an older utterd: export it again, or remove"
@@ -123,11 +123,15 @@ class Small:
         self._graph.close()
         self._decoder.graph.close()
 
-    def _encode(self, tokens: Sequence[int], count: int) -> Encoded:
+    def _encode(self, tokens: Sequence[int], count: int, wanted: int) -> Encoded:
         position = small_frames.position(count, len(tokens))[None]
         hidden, durations, contour = self._graph.run(
             ["hidden", "durations", "contour"],
-            {"tokens": np.array([tokens], np.int64), "position": position},
+            {
+                "tokens": np.array([tokens], np.int64),
+                "position": position,
+                "wanted": np.array(wanted, np.int64),
+            },
         )
         return Encoded(hidden[0], durations[0].astype(np.float64), contour[0])
 

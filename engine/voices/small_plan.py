@@ -16,7 +16,7 @@ from utterd.engine.voices import small_frames
 
 _SHORT_FRAMES = 2.2
 """A row of tokens seldom has fewer frames a token, at rate 1; four are usual."""
-_WORTHWHILE = 16
+_WORTHWHILE = 24
 """Tokens that a first look must spare."""
 
 
@@ -57,7 +57,8 @@ class Plan:
     """Of one segment.
 
     Args:
-        encode: shows tokens, from the first on, to the encoder; of how many it is told too.
+        encode: shows tokens, from the first on, to the encoder; it is told of how many, and
+            how many of them to say something of.
         tokens: with a pad at either end.
         manner: how to say them.
         reach: tokens the encoder looks at on either side; 0: not known.
@@ -66,7 +67,7 @@ class Plan:
 
     def __init__(
         self,
-        encode: Callable[[Sequence[int], int], Encoded],
+        encode: Callable[[Sequence[int], int, int], Encoded],
         tokens: Sequence[int],
         manner: Manner,
         reach: int,
@@ -80,8 +81,8 @@ class Plan:
         self._certain: Encoded | None = None
         # The contour of the last two hangs on points of tokens that are not known yet.
         certain = math.ceil(frames * manner.rate / _SHORT_FRAMES) + 3
-        if reach and len(tokens) >= certain + reach + _WORTHWHILE:
-            self._certain = encode(tokens[: certain + reach], len(tokens)).part(0, certain)
+        if reach and len(tokens) >= certain + _WORTHWHILE:
+            self._certain = encode(tokens[: certain + reach], len(tokens), certain)
             self._lay_out(self._certain)
             if self.ends[certain - 3] >= frames:
                 return
@@ -92,7 +93,8 @@ class Plan:
         if self.settled:
             return
         self.settled = True
-        whole = self._encode(self._tokens, len(self._tokens))
+        count = len(self._tokens)
+        whole = self._encode(self._tokens, count, count)
         if self._certain is not None:
             whole = self._certain.then(whole.part(len(self._certain.durations)))
         self._lay_out(whole)

@@ -88,7 +88,8 @@ def test_the_pace_is_a_factor_on_durations(networks: Networks, tmp_path: Path) -
         path = tmp_path / f"{pace}.onnx"
         write_encode(path, networks.acoustic, networks.prosody, {}, pace=pace)
         tokens = np.array([[0, 43, 44, 45, 0]], np.int64)
-        feeds = {"tokens": tokens, "position": small_frames.position(5)[None]}
+        position = small_frames.position(5)[None]
+        feeds = {"tokens": tokens, "position": position, "wanted": np.array(5)}
         said.append(onnxruntime.InferenceSession(path).run(["durations"], feeds)[0])
     np.testing.assert_allclose(said[1], 1.5 * said[0], rtol=1e-5)
     assert said[0].min() > 0

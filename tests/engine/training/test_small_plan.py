@@ -40,12 +40,23 @@ def test_the_export_says_how_far_the_encoder_looks(package: VoicePackage) -> Non
 def test_a_token_depends_on_nothing_beyond_the_reach(voices) -> None:
     voice, _ = voices
     tokens = [0, *np.random.default_rng(1).integers(1, 100, 60).tolist(), 0]
-    whole, part = voice._encode(tokens, 62), voice._encode(tokens[:30], 62)
+    whole, part = voice._encode(tokens, 62, 62), voice._encode(tokens[:30], 62, 30)
     certain = 30 - voice._reach
     for name in ("hidden", "durations", "contour"):
         one, other = getattr(whole, name), getattr(part, name)
         np.testing.assert_allclose(other[:certain], one[:certain], atol=1e-5)
     assert np.abs(part.contour[certain] - whole.contour[certain]).max() > 1e-5
+
+
+@pytest.mark.parametrize("wanted", [1, 7, 53, 60, 62])
+def test_of_the_first_tokens_the_same_is_said_as_with_all(voices, wanted) -> None:
+    voice, _ = voices
+    tokens = [0, *np.random.default_rng(2).integers(1, 100, 60).tolist(), 0]
+    whole = voice._encode(tokens, 62, 62).part(0, wanted)
+    seen = tokens[: wanted + voice._reach]
+    for part in (voice._encode(tokens, 62, wanted), voice._encode(seen, 62, wanted)):
+        for name in ("hidden", "durations", "contour"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -85,8 +96,8 @@ def test_every_token_lasts_as_long_as_the_network_says() -> None:
     """The first consonant sounds while its pad lasts: cut, it is heard as another."""
     durations = np.array([5.2, 3.1, 0.2, 7.0, 0.01])
 
-    def encode(tokens: list[int], count: int) -> Encoded:
-        assert len(tokens) == count == 5
+    def encode(tokens: list[int], count: int, wanted: int) -> Encoded:
+        assert len(tokens) == count == wanted == 5
         return Encoded(np.zeros((5, 4), np.float32), durations, np.zeros((5, 4, 3), np.float32))
 
     plan = Plan(encode, [0, 7, 8, 9, 0], Manner(rate=1.0, pitch=1.0), 0, 6)

@@ -34,11 +34,11 @@ def voice(package: VoicePackage) -> Iterator[Small]:
 
 
 class Older(OnnxCpu):
-    """Runs graphs as they were exported before phonemes had positions."""
+    """Runs graphs as they were exported before a first look had an end."""
 
     def load(self, path: Path, threads: int, *, optimise: bool = True) -> OnnxCpuGraph:
         graph = super().load(path, threads, optimise=optimise)
-        graph.inputs = tuple(name for name in graph.inputs if name != "position")
+        graph.inputs = tuple(name for name in graph.inputs if name != "wanted")
         return graph
 
 

@@ -63,13 +63,15 @@ def test_the_graph_says_what_the_network_says(networks, hidden, frames, whole, d
     before, after = decoder.halo + 1, decoder.halo + 2
     outside = np.concatenate([hidden, np.zeros((1, hidden.shape[1]), np.float32)])
     index = np.pad(frames.phoneme, (before, after), constant_values=len(hidden))
-    noise = decoder.noise[np.arange(FRAMES + 3)]
+    source = np.pad(frames.source, ((3, 3), (0, 0)))
+    shifts = small_frames.shift(source[2:-1])
+    noise = small_frames.noise(decoder.noise, np.arange(FRAMES + 3), shifts)
     overlap, states = networks.acoustic.decoder.fresh(1, torch.device("cpu"))
     with torch.no_grad():
         samples, _, _ = networks.acoustic.decoder(
             torch.from_numpy(outside[index])[None],
             torch.from_numpy(np.pad(frames.features, ((before, after), (0, 0))))[None],
-            torch.from_numpy(np.pad(frames.source, ((3, 3), (0, 0))))[None],
+            torch.from_numpy(source)[None],
             torch.from_numpy(noise)[None],
             overlap,
             states,
