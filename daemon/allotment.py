@@ -8,7 +8,7 @@ from utterd.daemon.way import Way
 from utterd.daemon.workers import Workers
 from utterd.engine import messages as engine
 
-log = logging.getLogger("service")
+log = logging.getLogger("allotment")
 
 
 class Allotment:

@@ -1,8 +1,9 @@
 """`synthesize`: samples back to the client instead of sound.
 
 Jobs wait here while their voice's worker is needed for speech, unless it is seconds ahead of the
-speaker; a worker has several at once and makes a chunk of each in turn. Those under way when speech
-needs their worker make way, and go on from their last sample later; so do those whose worker died.
+speaker; a worker has several at once, which take turns (`engine/turns.py`). Those under way when
+speech needs their worker make way, and go on from their last sample later; so do those whose worker
+died.
 """
 
 import itertools

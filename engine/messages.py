@@ -166,7 +166,7 @@ class Segment(msgspec.Struct, tag=True, frozen=True):
 
 
 class Pcm(msgspec.Struct, tag=True, frozen=True):
-    """Samples for `to="daemon"`: mono float32, little-endian, at most 16,384 a message."""
+    """Samples for `to="daemon"`: mono float32, little-endian, at most 19,200 a message."""
 
     generation: int
     position: int

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import torch
+from torch import nn
 
 from utterd.engine.training.files import write_whole
 from utterd.engine.training.network import Shape
@@ -23,6 +24,26 @@ def load(path: Path) -> dict[str, Any]:
     """Read a checkpoint: tensors and plain values, never code."""
     content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     return content
+
+
+def fill(network: nn.Module, content: dict[str, Any], path: Path, *, part: bool = False) -> None:
+    """Give a network the weights of a checkpoint.
+
+    Args:
+        network: of the sizes in `content`.
+        content: as `load` read it.
+        path: from where.
+        part: the network may have more than the checkpoint.
+
+    Raises:
+        ValueError: they are of a network as an earlier release had it.
+    """
+    try:
+        network.load_state_dict(content["network"], strict=not part)
+    except RuntimeError:
+        raise ValueError(
+            f"{path} holds a network of an earlier release: choose another folder, and fit anew"
+        ) from None
 
 
 def shape(content: dict[str, Any]) -> Shape:

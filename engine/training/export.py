@@ -63,12 +63,13 @@ def best(folder: Path) -> tuple[Networks, dict[str, Any]]:
 
     Raises:
         FileNotFoundError: one of the two was never fitted.
+        ValueError: by an earlier release.
     """
     contents = {n: checkpoint.load(folder / f"{n}-best.pt") for n in ("acoustic", "prosody")}
     shape = checkpoint.shape(contents["acoustic"])
     acoustic, prosody = Acoustic(shape), Prosody(checkpoint.shape(contents["prosody"]))
-    acoustic.load_state_dict(contents["acoustic"]["network"])
-    prosody.load_state_dict(contents["prosody"]["network"])
+    checkpoint.fill(acoustic, contents["acoustic"], folder)
+    checkpoint.fill(prosody, contents["prosody"], folder)
     recipe = {
         name: {key: content[key] for key in _RECIPE if key in content}
         for name, content in contents.items()

@@ -111,7 +111,8 @@ class Fit:
         if self._path.exists():
             self._resume(checkpoint.load(self._path))
         elif arguments.begin:
-            self._begin(checkpoint.load(arguments.begin / f"{arguments.what}-best.pt"))
+            path = arguments.begin / f"{arguments.what}-best.pt"
+            self._begin(checkpoint.load(path), arguments.begin)
         if arguments.adversary:
             self._contest(arguments.adversary)
         is_over = self._anneal is not None and self._step >= sum(self._anneal)
@@ -214,7 +215,7 @@ class Fit:
         first, steps = self._anneal
         return _schedule(self._step) * (1 - (self._step - first) / steps)
 
-    def _begin(self, content: dict[str, Any]) -> None:
+    def _begin(self, content: dict[str, Any], folder: Path) -> None:
         """Take the weights of another fit: a further speaker is learnt sooner, and a larger size.
 
         Blocks that a smaller decoder lacks begin by changing nothing.
@@ -226,7 +227,7 @@ class Fit:
         ):
             raise ValueError("the fit to begin with holds a network of other sizes: leave it out")
         for network in (self._task.network, self._average.module):
-            network.load_state_dict(content["network"], strict=theirs == self._shape)
+            checkpoint.fill(network, content, folder, part=theirs != self._shape)
             if isinstance(network, Acoustic):
                 network.decoder.deepen(theirs.decoder_blocks)
 
@@ -235,7 +236,7 @@ class Fit:
             raise ValueError(
                 f"{self._path} holds a network of other sizes: choose another --out folder"
             )
-        self._task.network.load_state_dict(content["network"])
+        checkpoint.fill(self._task.network, content, self._path)
         self._average.load_state_dict(content["average"])
         self._optimizer.load_state_dict(content["optimizer"])
         self._task.restore(content.get("task"))

@@ -29,7 +29,7 @@ POINTS = 4
 FEATURES = 5
 """Of a frame: F0, voiced, energy, place in the phoneme, inside the segment."""
 _NOISE_BANDS = 64
-_HEAD = (BINS, BINS, BINS, _NOISE_BANDS, 2 * _NOISE_BANDS)
+HEAD = [BINS, BINS, BINS, _NOISE_BANDS, 2 * _NOISE_BANDS]
 """Outputs of the head: log magnitude, rotation (real, imaginary), log noise, swell (likewise)."""
 
 
@@ -160,7 +160,7 @@ class Decoder(nn.Module):
             Block(shape.decoder, shape.decoder_inner) for _ in range(shape.decoder_blocks)
         )
         self.norm = nn.LayerNorm(shape.decoder)
-        self.head = nn.Linear(shape.decoder, sum(_HEAD))
+        self.head = nn.Linear(shape.decoder, sum(HEAD))
         self.pulses = PulseTrain()
         self.analysis = Analysis(transform)
         self.synthesis = Synthesis(transform)
@@ -169,9 +169,7 @@ class Decoder(nn.Module):
         self.register_buffer("signs", 1.0 - 2.0 * (torch.arange(BINS) % 2), persistent=False)
         with torch.no_grad():
             self.head.weight *= 0.3
-            magnitude, turn_real, turn_imaginary, noise, swell = torch.split(
-                self.head.bias, list(_HEAD)
-            )
+            magnitude, turn_real, turn_imaginary, noise, swell = torch.split(self.head.bias, HEAD)
             magnitude.fill_(-4)
             turn_real.fill_(1)
             turn_imaginary.zero_()
@@ -220,15 +218,14 @@ class Decoder(nn.Module):
         self, out: Tensor, source: Tensor, noise: Tensor, overlap: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Make samples of what the head says; see `forward`."""
-        log_magnitude, turn_real, turn_imaginary, log_noise, swell = torch.split(
-            out, list(_HEAD), -1
-        )
+        log_magnitude, turn_real, turn_imaginary, log_noise, swell = torch.split(out, HEAD, -1)
         pulse_real, pulse_imaginary = self.analysis(self.pulses(source))
         size = torch.rsqrt(turn_real.square() + turn_imaginary.square() + 1e-6)
         gain = torch.exp(log_magnitude.clamp(max=4)) * size
         gain_real, gain_imaginary = gain * turn_real, gain * turn_imaginary
-        noise_gain = torch.exp(log_noise.clamp(max=2) @ self.bands) * self.signs
-        swell_real, swell_imaginary = self._turned(swell, source)
+        by_band = torch.cat((log_noise.clamp(max=2), *_turned(swell, source)))
+        log_gain, swell_real, swell_imaginary = (by_band @ self.bands).chunk(3)
+        noise_gain = torch.exp(log_gain) * self.signs
         steady_real, steady_imaginary, up_real, up_imaginary = (noise[:, :, i] for i in range(4))
         noise_real = steady_real + swell_real * up_real - swell_imaginary * up_imaginary
         noise_imaginary = steady_imaginary + swell_real * up_imaginary + swell_imaginary * up_real
@@ -238,22 +235,6 @@ class Decoder(nn.Module):
             real + noise_gain * noise_real, imaginary + noise_gain * noise_imaginary, overlap
         )
         return samples.flatten(1), overlap
-
-    def _turned(self, swell: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-        """Turn (B, T, 2 bands) by the phase of the pulses in the middle of each frame.
-
-        Returns:
-            Real and imaginary parts, (B, T, F); 0 where unvoiced.
-        """
-        middle = source[:, SPAN // 2 : 1 - SPAN // 2]
-        angle = 2 * math.pi * (middle[..., 0:1] - 0.5 * middle[..., 1:2])
-        voiced = middle[..., 3:4]
-        cosine, sine = torch.cos(angle) * voiced, torch.sin(angle) * voiced
-        real, imaginary = torch.split(swell, _NOISE_BANDS, -1)
-        return (
-            (real * cosine - imaginary * sine) @ self.bands,
-            (real * sine + imaginary * cosine) @ self.bands,
-        )
 
     def deepen(self, first: int) -> None:
         """Let the blocks from `first` on change nothing until they learn to."""
@@ -281,6 +262,20 @@ class Acoustic(nn.Module):
             dropout=0.0,
         )
         self.decoder = Decoder(shape, transform or FastTransform())
+
+
+def _turned(swell: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
+    """Turn (B, T, 2 bands) by the phase of the pulses in the middle of each frame.
+
+    Returns:
+        Real and imaginary parts, (B, T, bands); 0 where unvoiced.
+    """
+    middle = source[:, SPAN // 2 : 1 - SPAN // 2]
+    angle = 2 * math.pi * (middle[..., 0:1] - 0.5 * middle[..., 1:2])
+    voiced = middle[..., 3:4]
+    cosine, sine = torch.cos(angle) * voiced, torch.sin(angle) * voiced
+    real, imaginary = torch.split(swell, _NOISE_BANDS, -1)
+    return real * cosine - imaginary * sine, real * sine + imaginary * cosine
 
 
 def _noise_bands() -> Tensor:

@@ -106,7 +106,9 @@ class AcousticTask:
         samples, others = heard.detach().requires_grad_(), again.detach().requires_grad_()
         found = self._distance(samples, others, batch)
         gradient, other = torch.autograd.grad(found["total"], (samples, others))
-        pull, told = adversary.pull(samples.detach(), batch.audio.to(self._device), gradient)
+        pull, told = adversary.pull(
+            samples.detach(), batch.audio.to(self._device), gradient + other
+        )
         # The value stays that of the losses; the gradient at the samples is the sum of both.
         towards = (heard * (gradient + pull)).sum() + (again * other).sum()
         total = found["total"].detach() + towards - towards.detach()
@@ -231,18 +233,23 @@ def _tries(
     said, _ = network.decoder.predict(
         torch.gather(vectors, 1, index), batch.features.to(device), states
     )
+    shifts = torch.from_numpy(small_frames.shift(source[:, 2:-1].cpu().numpy())).to(device)
     while True:
-        noise = _swelling(torch.randn(drawn, device=device) * 0.5**0.5, source)
+        noise = swelling(torch.randn(drawn, device=device) * 0.5**0.5, shifts)
         yield network.decoder.render(said, source, noise, overlap)[0]
 
 
-def _swelling(noise: Tensor, source: Tensor) -> Tensor:
-    """Do what `small_frames.noise` does, with (B, T, 2, NOISE_BINS) noise of T spectral frames."""
-    shift = small_frames.shift(source[:, 2:-1].cpu().numpy())
-    places = np.arange(small_frames.BINS) + small_frames.MOST_SHIFT - shift[..., None]
-    index = torch.from_numpy(places).to(noise.device)[:, :, None].expand(-1, -1, 2, -1)
-    steady = noise[..., small_frames.MOST_SHIFT :]
-    return torch.cat((steady, torch.gather(noise, 3, index)), 2)
+def swelling(noise: Tensor, shifts: Tensor) -> Tensor:
+    """Do what `small_frames.noise` does, (B, T, 4, BINS).
+
+    Args:
+        noise: (B, T, 2, NOISE_BINS): drawn for each of T spectral frames.
+        shifts: (B, T) in bins.
+    """
+    begins = small_frames.MOST_SHIFT - shifts[:, :, None, None]
+    index = begins + torch.arange(small_frames.BINS, device=noise.device)
+    shifted = torch.gather(noise, 3, index.expand(-1, -1, 2, -1))
+    return torch.cat((noise[..., small_frames.MOST_SHIFT :], shifted), 2)
 
 
 def _start(length: int, rng: np.random.Generator) -> int:

@@ -13,6 +13,7 @@ measured by the client, from before its request was written to when the first sa
 
 import argparse
 import json
+import math
 import os
 import random
 import signal
@@ -69,10 +70,12 @@ class Tally:
 class Client:
     """One that asks, reads all of the answer, and asks again."""
 
-    def __init__(self, number: int, options: argparse.Namespace, control: str) -> None:
+    def __init__(
+        self, number: int, options: argparse.Namespace, control: str, *, seed: int
+    ) -> None:
         self._options = options
         self._number = number
-        self._random = random.Random(options.seed * 1000 + number)
+        self._random = random.Random(seed)
         self._asked = self._first = 0.0
         self.socket = zmq.Context.instance().socket(zmq.DEALER)
         self.socket.connect(control)
@@ -119,12 +122,13 @@ class Client:
         self.due = max(self.due + self._options.every, now)
 
 
-def measure(options: argparse.Namespace, control: str, seconds: float) -> Tally:
+def measure(options: argparse.Namespace, control: str, seconds: float, seed: int) -> Tally:
     """Let all clients ask. One thread, as little as it can be: it takes from the same cores."""
     tally = Tally()
     options.begin = time.monotonic() + 0.2
     options.end = options.begin + seconds
-    clients = [Client(number, options, control) for number in range(options.clients)]
+    numbers = range(options.clients)
+    clients = [Client(number, options, control, seed=1000 * seed + number) for number in numbers]
     by_socket = {client.socket: client for client in clients}
     poller = zmq.Poller()
     for client in clients:
@@ -139,7 +143,7 @@ def measure(options: argparse.Namespace, control: str, seconds: float) -> Tally:
         if not idle and not any(client.waits for client in clients):
             break
         soonest = min((client.due for client in idle if not client.waits), default=now + 0.25)
-        for socket, _ in poller.poll(max(0.0, soonest - time.monotonic()) * 1000):
+        for socket, _ in poller.poll(math.ceil(max(0.0, soonest - time.monotonic()) * 1000)):
             by_socket[socket].read(tally)
         if sys.stderr.isatty() and now - told > 0.25:
             told, done = now, len(tally.whole_ms)
@@ -178,14 +182,15 @@ def main() -> None:
         config = Config(paths=Paths(run=f"{folder}/run", data=str(options.data_dir)))
         daemon = start(config, None, cached=options.cache)
         try:
-            measure(options, config.control, 1.0)  # the voice gets its threads when first needed
+            # The voice gets its threads when they are first needed.
+            measure(options, config.control, 1.0, -options.seed)
             busy, load = processor_s(daemon.pid), os.getloadavg()
-            tally = measure(options, config.control, options.seconds)
+            tally = measure(options, config.control, options.seconds, options.seed)
+            taken = time.monotonic() - options.begin
             busy = processor_s(daemon.pid) - busy
         finally:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait()
-    taken = time.monotonic() - options.begin
     answers = len(tally.whole_ms)
     result: dict[str, Any] = {
         "clients": options.clients,

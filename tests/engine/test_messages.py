@@ -24,7 +24,7 @@ VALUES = [
         [messages.Word(0, 2, 10)], [messages.Mark("m", 5)], [messages.Skipped(2, 3, "😀", "no")],
         True,
     ),
-    messages.Pcm(1, 0, b"\0\1\2\3" * 16_384),
+    messages.Pcm(1, 0, b"\0\1\2\3" * 19_200),
     messages.Finished(1, 100, 5.0, 0.5),
     messages.Abandoned(1, 50),
     messages.Failed(1, "internal", "why", 50),

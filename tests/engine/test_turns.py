@@ -66,6 +66,25 @@ def test_nobody_waits_for_ever_while_new_ones_come(turns):
     assert max(waited) <= 20 * 11 + 40 * 3
 
 
+def test_a_long_one_goes_on_while_short_ones_come_without_end(turns):
+    ended = []
+
+    def steps(number, count):
+        for made in range(1, count + 1):
+            yield made * 9_000
+        ended.append(number)
+
+    turns.add(0, steps(0, 20))
+    number = 0
+    while 0 not in ended:
+        while len(turns) < 4:  # none has ever a second
+            number += 1
+            turns.add(number, steps(number, 2))
+        turns.step()
+        assert number < 200
+    assert ended.index(0) > 50  # and it doesn't get in their way
+
+
 def test_within_a_step_another_is_stepped_and_never_the_same(turns):
     """As where a network runs, and another thread works meanwhile."""
     log = []

@@ -209,6 +209,21 @@ def test_a_fit_begins_with_the_weights_of_another(corpus, tmp_path) -> None:
     assert third["valid_total"] > 1.2 * first["valid_total"]
 
 
+def test_a_checkpoint_of_an_earlier_release_is_refused_by_name(corpus, tmp_path) -> None:
+    fit.Fit(options("acoustic", corpus, tmp_path, 1)).run()
+    for name in ("acoustic.pt", "acoustic-best.pt"):
+        content = checkpoint.load(tmp_path / name)
+        for part in ("decoder.head.weight", "decoder.head.bias"):
+            content["network"][part] = content["network"][part][:-128]
+        checkpoint.save(tmp_path / name, content)
+    with pytest.raises(ValueError, match="earlier release"):
+        fit.Fit(options("acoustic", corpus, tmp_path, 2))
+    begun = options("acoustic", corpus, tmp_path / "other", 1)
+    begun.begin = tmp_path
+    with pytest.raises(ValueError, match="earlier release"):
+        fit.Fit(begun)
+
+
 def test_a_large_fit_begins_as_the_small_one_sounded(corpus, tmp_path) -> None:
     fit.Fit(options("acoustic", corpus, tmp_path / "small", 30)).run()
     arguments = options("acoustic", corpus, tmp_path / "large", 1)
