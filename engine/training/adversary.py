@@ -2,7 +2,7 @@
 
 A distance of spectra is least for the mean of what the teacher might have said, which sounds dull;
 whoever can tell the mean from the real thing shows the student what is missing. It joins late,
-when the distance alone has done its work, and is small enough for a step on a CPU: three
+when the distance alone has done its work, and is small enough for a step on a CPU: two
 resolutions, a few crops of the batch, its share in the student's gradient held at a fixed part of
 the distance's, so that there is nothing to balance.
 """
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from utterd.engine.training import losses
 
-_SIZES = (2048, 512, 128)
+_SIZES = (2048, 512)
 _CROPS = 3
 """Crops of a batch that are judged."""
 _CHANNELS = 16
@@ -71,10 +71,10 @@ class Adversary:
         Args:
             heard: (B, S), the student's samples.
             wanted: (B, S), the teacher's.
-            distance: (B, S), the gradient of the other losses; of several tries their sum.
+            distance: (B, S), the gradient of the other losses at `heard`.
 
         Returns:
-            The gradient to add at `heard`, (B, S), and how well the teacher is told from the
+            The gradient to add to `distance`, (B, S), and how well the teacher is told from the
             student: 0.25 is not at all, 0 without a fault.
         """
         crops = torch.randperm(len(heard))[:_CROPS]

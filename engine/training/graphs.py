@@ -162,7 +162,7 @@ def write_decode(path: Path, acoustic: Acoustic, shape: Shape, seen: Ranges) -> 
         torch.zeros(1, blocks, shape.encoder),
         torch.zeros(1, blocks, FEATURES),
         torch.zeros(1, blocks + SPAN - 1, 4),
-        torch.zeros(1, blocks, 4, BINS),
+        torch.zeros(1, blocks, 2, BINS),
         torch.zeros(1, SPAN - 1, SPAN * 300),
         *(torch.zeros(1, reach, shape.decoder) for _ in states),
     )

@@ -17,40 +17,21 @@ _QUIET = 3e-4
 """Magnitudes below it have hardly a phase."""
 
 
-def spectral(heard: Tensor, wanted: Tensor, again: Tensor | None = None) -> Tensor:
+def spectral(heard: Tensor, wanted: Tensor) -> Tensor:
     """Return the multi-resolution STFT loss of samples (B, S): log magnitude and convergence.
 
     Of the log magnitudes each mel counts for as much, not each hertz: nearly all that DNSMOS
     (P.808) misses in the student lies between 1 and 4 kHz.
-
-    Args:
-        heard: (B, S), the student's.
-        wanted: (B, S), the teacher's.
-        again: what the student says with other noise. A distance alone is least where nothing is
-            left to chance, and teaches to put pulses for noise; half the distance of two tries,
-            taken away from it, pays for chance what it costs (the energy distance of Gritsenko and
-            others, arXiv 2008.01160).
     """
     total = heard.new_zeros(())
     for size in _SIZES:
-        theirs = _stft(wanted, size).abs()
-        ours = _stft(heard, size).abs()
-        if again is None:
-            total = total + _spectral_distance(ours, theirs, theirs)
-            continue
-        other = _stft(again, size).abs()
-        both = _spectral_distance(ours, theirs, theirs) + _spectral_distance(other, theirs, theirs)
-        total = total + (both - _spectral_distance(ours, other, theirs)) / 2
+        ours, theirs = _stft(heard, size).abs(), _stft(wanted, size).abs()
+        difference = torch.log(ours.clamp(min=_FLOOR)) - torch.log(theirs.clamp(min=_FLOOR))
+        total = total + (difference.abs() * _mel_density(size, heard.device)).mean()
+        total = total + torch.linalg.vector_norm(ours - theirs) / (
+            torch.linalg.vector_norm(theirs) + _FLOOR
+        )
     return total / len(_SIZES)
-
-
-def _spectral_distance(one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
-    """Of magnitudes (B, F, T): of their logarithms, and of themselves in units of `scale`."""
-    logs = torch.log(one.clamp(min=_FLOOR)) - torch.log(other.clamp(min=_FLOOR))
-    density = _mel_density(2 * (one.shape[1] - 1), one.device)
-    convergence = torch.linalg.vector_norm(one - other) / (torch.linalg.vector_norm(scale) + _FLOOR)
-    out: Tensor = (logs.abs() * density).mean() + convergence
-    return out
 
 
 def _mel_density(size: int, device: torch.device) -> Tensor:
@@ -65,7 +46,7 @@ def log_magnitude(samples: Tensor, size: int) -> Tensor:
     return torch.log(_stft(samples, size).abs().clamp(min=_FLOOR)) / 4 + 1.25
 
 
-def phase(heard: Tensor, wanted: Tensor, voiced: Tensor, again: Tensor | None = None) -> Tensor:
+def phase(heard: Tensor, wanted: Tensor, voiced: Tensor) -> Tensor:
     """Return the mean of 1 - cos(difference of phase) below 6 kHz: 0 is the same, 1 is chance.
 
     Only voiced frames count: the phase of noise is nobody's to know. Magnitudes are left to the
@@ -75,26 +56,17 @@ def phase(heard: Tensor, wanted: Tensor, voiced: Tensor, again: Tensor | None = 
         heard: (B, S).
         wanted: (B, S).
         voiced: (B, S / 300), 1 in voiced blocks.
-        again: see `spectral`.
     """
     top = _PHASE_TOP_HZ * _PHASE_SIZE // SAMPLE_RATE
     hertz = torch.arange(top, device=heard.device) * (SAMPLE_RATE / _PHASE_SIZE)
-    theirs = _stft(wanted, _PHASE_SIZE)[:, :top]
-    middles = torch.arange(theirs.shape[2], device=heard.device) * (_PHASE_SIZE // 4)
+    ours, theirs = (_stft(x, _PHASE_SIZE)[:, :top] for x in (heard, wanted))
+    middles = torch.arange(ours.shape[2], device=heard.device) * (_PHASE_SIZE // 4)
     counted = voiced[:, (middles + _PHASE_SIZE // 2) // HOP][:, None]
     size = theirs.abs()
     weight = counted / (1 + hertz / _PHASE_KNEE_HZ)[:, None] * size**_COMPRESSION
-
-    def distance(a: Tensor, b: Tensor) -> Tensor:
-        product = a.real * b.real + a.imag * b.imag
-        cosine = product / ((a.abs() + _QUIET) * (b.abs() + _QUIET))
-        return ((1 - cosine) * weight).sum() / (weight.sum() + 1e-3)
-
-    ours = _stft(heard, _PHASE_SIZE)[:, :top]
-    if again is None:
-        return distance(ours, theirs)
-    other = _stft(again, _PHASE_SIZE)[:, :top]
-    return (distance(ours, theirs) + distance(other, theirs) - distance(ours, other)) / 2
+    product = ours.real * theirs.real + ours.imag * theirs.imag
+    cosine = product / ((ours.abs() + _QUIET) * (size + _QUIET))
+    return ((1 - cosine) * weight).sum() / (weight.sum() + 1e-3)
 
 
 def _stft(samples: Tensor, size: int) -> Tensor:

@@ -4,7 +4,6 @@ Shapes: B batch, P phonemes, T frames of 12.5 ms, C channels; (B, T, C) everywhe
 depthwise convolutions.
 """
 
-import math
 from dataclasses import asdict, dataclass
 
 import torch
@@ -14,7 +13,6 @@ from utterd.engine.training.spectra import (
     BINS,
     FFT,
     SAMPLE_RATE,
-    SPAN,
     Analysis,
     FastTransform,
     PulseTrain,
@@ -29,8 +27,6 @@ POINTS = 4
 FEATURES = 5
 """Of a frame: F0, voiced, energy, place in the phoneme, inside the segment."""
 _NOISE_BANDS = 64
-HEAD = [BINS, BINS, BINS, _NOISE_BANDS, 2 * _NOISE_BANDS]
-"""Outputs of the head: log magnitude, rotation (real, imaginary), log noise, swell (likewise)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +141,10 @@ class Decoder(nn.Module):
     """Frames to samples: convolution blocks, then a source-filter head.
 
     Speech = pulse train x predicted magnitude and rotation + noise x predicted magnitude, per bin
-    of a short-time spectrum. The noise swells once a period of the voice, as breath does, by as
-    much and where in the period is predicted for its band: pulses that had to stand in for that
-    would buzz.
+    of a short-time spectrum.
     """
 
     bands: Tensor
-    signs: Tensor
 
     def __init__(self, shape: Shape, transform: Transform) -> None:
         super().__init__()
@@ -160,21 +153,20 @@ class Decoder(nn.Module):
             Block(shape.decoder, shape.decoder_inner) for _ in range(shape.decoder_blocks)
         )
         self.norm = nn.LayerNorm(shape.decoder)
-        self.head = nn.Linear(shape.decoder, sum(HEAD))
+        self.head = nn.Linear(shape.decoder, 3 * BINS + _NOISE_BANDS)
         self.pulses = PulseTrain()
         self.analysis = Analysis(transform)
         self.synthesis = Synthesis(transform)
         self.register_buffer("bands", _noise_bands(), persistent=False)
-        # A spectrum counts phases from the frame's first sample, the swell from its middle.
-        self.register_buffer("signs", 1.0 - 2.0 * (torch.arange(BINS) % 2), persistent=False)
         with torch.no_grad():
             self.head.weight *= 0.3
-            magnitude, turn_real, turn_imaginary, noise, swell = torch.split(self.head.bias, HEAD)
+            magnitude, turn_real, turn_imaginary, noise = torch.split(
+                self.head.bias, [BINS, BINS, BINS, _NOISE_BANDS]
+            )
             magnitude.fill_(-4)
             turn_real.fill_(1)
             turn_imaginary.zero_()
             noise.fill_(-8)
-            swell.zero_()
 
     def forward(  # noqa: PLR0917 - the inputs of a graph stand in an order
         self,
@@ -191,50 +183,33 @@ class Decoder(nn.Module):
             hidden: (B, m + 39, C) first, (B, m, C) later: phoneme vectors of the frames.
             features: likewise, (.., FEATURES).
             source: (B, m + 6 or m + 3, 4), see `PulseTrain`.
-            noise: (B, m + 3 or m, 4, F) of the spectral frames, see `small_frames.noise`.
+            noise: (B, m + 3 or m, 2, F) of the spectral frames: Gaussian, variance 1/2 each part.
             overlap: (B, 0 or 3, 1200).
             states: for each block (B, 0 or 6, C).
 
         Returns:
             Samples (B, 300 m), and `overlap` and `states` for the next call.
         """
-        out, kept = self.predict(hidden, features, states)
-        samples, overlap = self.render(out, source, noise, overlap)
-        return samples, overlap, kept
-
-    def predict(
-        self, hidden: Tensor, features: Tensor, states: list[Tensor]
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Return what the head says of each spectral frame, and `states` for the next call."""
         x = self.enter(torch.cat((hidden, features), -1))
         kept = []
         for block, state in zip(self.blocks, states, strict=True):
             x = torch.cat((state, x), 1)
             kept.append(x[:, -2 * (KERNEL // 2) :])
             x = block(x)
-        return self.head(self.norm(x)), kept
-
-    def render(
-        self, out: Tensor, source: Tensor, noise: Tensor, overlap: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Make samples of what the head says; see `forward`."""
-        log_magnitude, turn_real, turn_imaginary, log_noise, swell = torch.split(out, HEAD, -1)
+        log_magnitude, turn_real, turn_imaginary, log_noise = torch.split(
+            self.head(self.norm(x)), [BINS, BINS, BINS, _NOISE_BANDS], -1
+        )
         pulse_real, pulse_imaginary = self.analysis(self.pulses(source))
         size = torch.rsqrt(turn_real.square() + turn_imaginary.square() + 1e-6)
         gain = torch.exp(log_magnitude.clamp(max=4)) * size
         gain_real, gain_imaginary = gain * turn_real, gain * turn_imaginary
-        by_band = torch.cat((log_noise.clamp(max=2), *_turned(swell, source)))
-        log_gain, swell_real, swell_imaginary = (by_band @ self.bands).chunk(3)
-        noise_gain = torch.exp(log_gain) * self.signs
-        steady_real, steady_imaginary, up_real, up_imaginary = (noise[:, :, i] for i in range(4))
-        noise_real = steady_real + swell_real * up_real - swell_imaginary * up_imaginary
-        noise_imaginary = steady_imaginary + swell_real * up_imaginary + swell_imaginary * up_real
+        noise_gain = torch.exp(log_noise.clamp(max=2) @ self.bands)
         real = pulse_real * gain_real - pulse_imaginary * gain_imaginary
         imaginary = pulse_real * gain_imaginary + pulse_imaginary * gain_real
         samples, overlap = self.synthesis(
-            real + noise_gain * noise_real, imaginary + noise_gain * noise_imaginary, overlap
+            real + noise_gain * noise[:, :, 0], imaginary + noise_gain * noise[:, :, 1], overlap
         )
-        return samples.flatten(1), overlap
+        return samples.flatten(1), overlap, kept
 
     def deepen(self, first: int) -> None:
         """Let the blocks from `first` on change nothing until they learn to."""
@@ -262,20 +237,6 @@ class Acoustic(nn.Module):
             dropout=0.0,
         )
         self.decoder = Decoder(shape, transform or FastTransform())
-
-
-def _turned(swell: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """Turn (B, T, 2 bands) by the phase of the pulses in the middle of each frame.
-
-    Returns:
-        Real and imaginary parts, (B, T, bands); 0 where unvoiced.
-    """
-    middle = source[:, SPAN // 2 : 1 - SPAN // 2]
-    angle = 2 * math.pi * (middle[..., 0:1] - 0.5 * middle[..., 1:2])
-    voiced = middle[..., 3:4]
-    cosine, sine = torch.cos(angle) * voiced, torch.sin(angle) * voiced
-    real, imaginary = torch.split(swell, _NOISE_BANDS, -1)
-    return real * cosine - imaginary * sine, real * sine + imaginary * cosine
 
 
 def _noise_bands() -> Tensor:

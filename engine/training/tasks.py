@@ -1,6 +1,6 @@
 """What is taught: the acoustic network, and the prosody network."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -11,7 +11,6 @@ from utterd.engine.training import dataset, losses
 from utterd.engine.training.adversary import Adversary
 from utterd.engine.training.dataset import Example
 from utterd.engine.training.network import Acoustic, Block, Prosody, Shape
-from utterd.engine.voices import small_frames
 
 _N = TypeVar("_N", bound=nn.Module)
 
@@ -95,32 +94,27 @@ class AcousticTask:
         if not isinstance(network, Acoustic):
             raise TypeError("the acoustic task teaches an Acoustic network")
         batch = dataset.acoustic(examples, starts, blocks, self._shape.halo)
-        return self._distance(*tries(network, batch, self._device), batch)
+        return self._distance(speak(network, batch, self._device), batch)
 
     def _contested(
         self, adversary: Adversary, examples: Sequence[Example], starts: Sequence[int]
     ) -> dict[str, Tensor]:
         """The losses, with a `total` that also pulls where the adversary says."""
         batch = dataset.acoustic(examples, starts, _CROP_BLOCKS, self._shape.halo)
-        heard, again = tries(self.network, batch, self._device)
-        samples, others = heard.detach().requires_grad_(), again.detach().requires_grad_()
-        found = self._distance(samples, others, batch)
-        gradient, other = torch.autograd.grad(found["total"], (samples, others))
-        pull, told = adversary.pull(
-            samples.detach(), batch.audio.to(self._device), gradient + other
-        )
+        heard = speak(self.network, batch, self._device)
+        samples = heard.detach().requires_grad_()
+        found = self._distance(samples, batch)
+        (gradient,) = torch.autograd.grad(found["total"], samples)
+        pull, told = adversary.pull(samples.detach(), batch.audio.to(self._device), gradient)
         # The value stays that of the losses; the gradient at the samples is the sum of both.
-        towards = (heard * (gradient + pull)).sum() + (again * other).sum()
+        towards = (heard * (gradient + pull)).sum()
         total = found["total"].detach() + towards - towards.detach()
         return found | {"total": total, "told": told}
 
-    def _distance(
-        self, heard: Tensor, again: Tensor, batch: dataset.AcousticBatch
-    ) -> dict[str, Tensor]:
+    def _distance(self, heard: Tensor, batch: dataset.AcousticBatch) -> dict[str, Tensor]:
         audio = batch.audio.to(self._device)
         voiced = batch.source[:, 3:-3, 3].to(self._device)
-        spectral = losses.spectral(heard, audio, again)
-        phase = losses.phase(heard, audio, voiced, again)
+        spectral, phase = losses.spectral(heard, audio), losses.phase(heard, audio, voiced)
         total = spectral + _PHASE_WEIGHT * phase
         return {"total": total, "spectral": spectral, "phase": phase}
 
@@ -210,46 +204,17 @@ def mixed(network: _N, device: torch.device) -> _N:
 
 def speak(network: Acoustic, batch: dataset.AcousticBatch, device: torch.device) -> Tensor:
     """Return the network's samples, (B, 300 m), of a batch, with fresh noise."""
-    return next(_tries(network, batch, device))
-
-
-def tries(
-    network: Acoustic, batch: dataset.AcousticBatch, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """Return two tries of `speak`, which differ in their noise alone."""
-    samples = _tries(network, batch, device)
-    return next(samples), next(samples)
-
-
-def _tries(
-    network: Acoustic, batch: dataset.AcousticBatch, device: torch.device
-) -> Iterator[Tensor]:
     vectors = network.encoder(batch.tokens.to(device), batch.position.to(device))
     vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
     index = batch.phoneme.to(device)[..., None].expand(-1, -1, vectors.shape[2])
     source = batch.source.to(device)
-    drawn = (len(source), source.shape[1] - 3, 2, small_frames.NOISE_BINS)
+    rows = (len(source), source.shape[1] - 3, 2, 512)
+    noise = torch.randn(rows, device=device) * 0.5**0.5
     overlap, states = network.decoder.fresh(len(source), device)
-    said, _ = network.decoder.predict(
-        torch.gather(vectors, 1, index), batch.features.to(device), states
-    )
-    shifts = torch.from_numpy(small_frames.shift(source[:, 2:-1].cpu().numpy())).to(device)
-    while True:
-        noise = swelling(torch.randn(drawn, device=device) * 0.5**0.5, shifts)
-        yield network.decoder.render(said, source, noise, overlap)[0]
-
-
-def swelling(noise: Tensor, shifts: Tensor) -> Tensor:
-    """Do what `small_frames.noise` does, (B, T, 4, BINS).
-
-    Args:
-        noise: (B, T, 2, NOISE_BINS): drawn for each of T spectral frames.
-        shifts: (B, T) in bins.
-    """
-    begins = small_frames.MOST_SHIFT - shifts[:, :, None, None]
-    index = begins + torch.arange(small_frames.BINS, device=noise.device)
-    shifted = torch.gather(noise, 3, index.expand(-1, -1, 2, -1))
-    return torch.cat((noise[..., small_frames.MOST_SHIFT :], shifted), 2)
+    samples: Tensor = network.decoder(
+        torch.gather(vectors, 1, index), batch.features.to(device), source, noise, overlap, states
+    )[0]
+    return samples
 
 
 def _start(length: int, rng: np.random.Generator) -> int:

@@ -23,11 +23,6 @@ _USUAL_COUNT = 33
 _MOST_COUNT = 200
 """More were never taught together."""
 BINS = 512
-MOST_SHIFT = 64
-"""Bins, 1.5 kHz."""
-NOISE_BINS = BINS + MOST_SHIFT
-_BLOCK_BINS = 1024 / HOP
-"""Bins that one cycle a block is; spectra are of 1024 samples."""
 
 Array = NDArray[np.float32]
 
@@ -106,34 +101,6 @@ def source(f0: NDArray[np.floating]) -> Array:
     out[-1:, 2] = cycles[-1:]
     out[:, 3] = f0 > VOICED_HZ
     return out
-
-
-def shift(source: Array) -> NDArray[np.int64]:
-    """Return F0 in whole bins, (..), of `source` (.., SOURCE)."""
-    bins: NDArray[np.int64] = np.rint(source[..., 1] * _BLOCK_BINS).astype(np.int64)
-    return bins.clip(0, MOST_SHIFT)
-
-
-def noise(table: Array, rows: NDArray[np.int64], shifts: NDArray[np.int64]) -> Array:
-    """Return the noise of T spectral frames, and the same shifted upwards by F0.
-
-    Their sum swells and fades once a period: 1 + exp(i w t) does.
-
-    Args:
-        table: (rows, 2, NOISE_BINS) Gaussian noise, variance 1/2 each part.
-        rows: (T,): which of the table to take.
-        shifts: (T,) in bins.
-
-    Returns:
-        (T, 4, BINS): real and imaginary, then of the shifted.
-    """
-    begins = np.empty((len(rows), 4), np.int64)
-    begins[:] = (rows * 2 * NOISE_BINS + MOST_SHIFT)[:, None]
-    begins[:, 1::2] += NOISE_BINS
-    begins[:, 2:] -= shifts[:, None]
-    flat = table.reshape(-1)
-    windows = np.ndarray((flat.size - BINS + 1, BINS), flat.dtype, flat, strides=flat.strides * 2)
-    return windows[begins]
 
 
 def contour(

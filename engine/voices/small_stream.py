@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utterd.engine.runtimes.contract import Abandon, AbandonedError, Graph
-from utterd.engine.voices import small_frames
-from utterd.engine.voices.small_frames import FEATURES, HOP, NOISE_BINS, SOURCE, Array, Frames
+from utterd.engine.voices.small_frames import BINS, FEATURES, HOP, SOURCE, Array, Frames
 
 _KEPT = 6
 """Frames each convolution keeps: its width less one."""
@@ -22,9 +21,9 @@ _NOISE_FRAMES = 509
 
 
 def noise_table() -> Array:
-    """Return Gaussian noise for spectra, (509, 2, NOISE_BINS), variance 1/2; always the same."""
+    """Return Gaussian noise for spectra, (509, 2, BINS), variance 1/2; always the same."""
     rng = np.random.Generator(np.random.Philox(0))
-    return rng.standard_normal((_NOISE_FRAMES, 2, NOISE_BINS), np.float32) * np.float32(0.5**0.5)
+    return rng.standard_normal((_NOISE_FRAMES, 2, BINS), np.float32) * np.float32(0.5**0.5)
 
 
 class Decoder:
@@ -71,7 +70,6 @@ class Stream:
         self._phoneme = frames.phoneme
         self._features = frames.features
         self._source = _padded(frames.source, _SPAN - 1, _SPAN - 1)
-        self._shifts = small_frames.shift(self._source)
 
     def places(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the samples at which frames that end at `ends` have sounded."""
@@ -96,9 +94,7 @@ class Stream:
             "hidden": hidden,
             "features": features,
             "source": self._source[None, spectra[0] : last + 2 * _SPAN - 2],
-            "noise": small_frames.noise(
-                self._decoder.noise, spectra % _NOISE_FRAMES, self._shifts[spectra + 2]
-            )[None],
+            "noise": self._decoder.noise[spectra % _NOISE_FRAMES][None],
             "overlap": self._states[0],
             **dict(zip(self._decoder.states, self._states[1:], strict=True)),
         }

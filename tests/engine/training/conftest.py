@@ -9,7 +9,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from utterd.engine.training import dataset, export, plan
-from utterd.engine.training.network import HEAD, Acoustic, Prosody, Shape
+from utterd.engine.training.network import Acoustic, Prosody, Shape
 from utterd.engine.voices import small_frames
 from utterd.engine.voices.kokoro_symbols import SYMBOLS
 from utterd.engine.voices.package import VoicePackage
@@ -37,9 +37,7 @@ def networks() -> export.Networks:
         # Loud, varied and voiced: a network of zeros would agree with anything.
         acoustic.decoder.head.weight.mul_(3)
         acoustic.decoder.head.bias[:512] = -2.5
-        *_, noise, swell = torch.split(acoustic.decoder.head.bias, HEAD)
-        noise.fill_(-5)
-        swell.fill_(0.5)
+        acoustic.decoder.head.bias[-64:] = -5
         prosody.head.bias[1:].view(-1, 3)[:, 1] = 0.5
     return export.Networks(acoustic.eval(), prosody.eval(), TINY)
 

@@ -112,29 +112,6 @@ def test_an_error_where_speech_is_costs_more_than_above_it() -> None:
     assert louder(1000, 2000) > 1.2 * louder(8000, 9000)
 
 
-def test_noise_costs_least_at_its_own_level() -> None:
-    """A distance alone is least 2 dB below: what is left to chance costs it."""
-    generator = torch.Generator().manual_seed(1)
-    wanted, one, other = (0.1 * torch.randn(3, 24_000, generator=generator) for _ in range(3))
-    levels = (0.7, 0.8, 0.9, 1.0, 1.1, 1.25)
-    alone = [float(losses.spectral(k * one, wanted)) for k in levels]
-    paid = [float(losses.spectral(k * one, wanted, k * other)) for k in levels]
-    assert levels[int(np.argmin(alone))] < 0.95
-    assert levels[int(np.argmin(paid))] == 1.0
-
-
-def test_noise_about_the_right_phase_costs_little() -> None:
-    generator = torch.Generator().manual_seed(2)
-    time = torch.arange(24_000) / 24_000
-    wanted = torch.cos(2 * np.pi * 300 * time).expand(1, -1)
-    voiced = torch.ones(1, 80)
-    one, other = (wanted + 0.5 * torch.randn(1, 24_000, generator=generator) for _ in range(2))
-    floor = float(losses.phase(wanted, wanted, voiced))
-    alone = float(losses.phase(one, wanted, voiced))
-    paid = float(losses.phase(one, wanted, voiced, other))
-    assert paid - floor < 0.7 * (alone - floor)
-
-
 def test_a_fit_that_is_annealed_from_its_beginning_warms_up(corpus, tmp_path) -> None:
     arguments = options("prosody", corpus, tmp_path, 8)
     arguments.anneal = 20
@@ -214,7 +191,7 @@ def test_a_checkpoint_of_an_earlier_release_is_refused_by_name(corpus, tmp_path)
     for name in ("acoustic.pt", "acoustic-best.pt"):
         content = checkpoint.load(tmp_path / name)
         for part in ("decoder.head.weight", "decoder.head.bias"):
-            content["network"][part] = content["network"][part][:-128]
+            content["network"][part] = content["network"][part][:-64]
         checkpoint.save(tmp_path / name, content)
     with pytest.raises(ValueError, match="earlier release"):
         fit.Fit(options("acoustic", corpus, tmp_path, 2))

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from utterd.engine.runtimes.onnx_cpu import OnnxCpu
 from utterd.engine.training.export import Networks
-from utterd.engine.training.tasks import swelling
 from utterd.engine.voices import small_frames
 from utterd.engine.voices.package import VoicePackage
-from utterd.engine.voices.small_stream import Decoder, Stream, noise_table
+from utterd.engine.voices.small_stream import Decoder, Stream
 
 FRAMES = 60
 
@@ -64,15 +63,13 @@ def test_the_graph_says_what_the_network_says(networks, hidden, frames, whole, d
     before, after = decoder.halo + 1, decoder.halo + 2
     outside = np.concatenate([hidden, np.zeros((1, hidden.shape[1]), np.float32)])
     index = np.pad(frames.phoneme, (before, after), constant_values=len(hidden))
-    source = np.pad(frames.source, ((3, 3), (0, 0)))
-    shifts = small_frames.shift(source[2:-1])
-    noise = small_frames.noise(decoder.noise, np.arange(FRAMES + 3), shifts)
+    noise = decoder.noise[np.arange(FRAMES + 3)]
     overlap, states = networks.acoustic.decoder.fresh(1, torch.device("cpu"))
     with torch.no_grad():
         samples, _, _ = networks.acoustic.decoder(
             torch.from_numpy(outside[index])[None],
             torch.from_numpy(np.pad(frames.features, ((before, after), (0, 0))))[None],
-            torch.from_numpy(source)[None],
+            torch.from_numpy(np.pad(frames.source, ((3, 3), (0, 0))))[None],
             torch.from_numpy(noise)[None],
             overlap,
             states,
@@ -80,52 +77,6 @@ def test_the_graph_says_what_the_network_says(networks, hidden, frames, whole, d
     # Its perceptrons have 8 bits.
     error = np.abs(samples[0].numpy() - whole)
     assert error.max() < 0.05 * np.abs(whole).max()
-
-
-class Remembering:
-    """A graph that only keeps what it was fed; says silence."""
-
-    inputs = ("hidden", "features", "source", "noise", "overlap", "state_0", "state_1")
-
-    def __init__(self) -> None:
-        self.fed: list[dict[str, np.ndarray]] = []
-
-    def run(self, outputs: list[str], feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-        self.fed.append(feeds)
-        blocks = feeds["noise"].shape[1] - (3 if not feeds["overlap"].shape[1] else 0)
-        state = np.zeros((1, 6, 8), np.float32)
-        return [np.zeros((1, 300 * blocks), np.float32), np.zeros((1, 3, 1200), np.float32)] + [
-            state for _ in outputs[2:]
-        ]
-
-
-@pytest.mark.parametrize("plan", [[FRAMES], [1, 2, 3, 60], [6, 12, 24, 40]])
-def test_each_spectrum_has_the_noise_of_its_number_moved_by_the_pitch_in_its_middle(
-    frames: small_frames.Frames, plan: list[int]
-) -> None:
-    graph = Remembering()
-    decoder = Decoder(graph, 4, 8)
-    stream = Stream(decoder, np.zeros((6, 4), np.float32), frames, never)
-    for size in plan:
-        stream.take(size)
-    noise = np.concatenate([feeds["noise"][0] for feeds in graph.fed])
-    assert len(noise) == FRAMES + 3
-    for number, (real, imaginary, up_real, up_imaginary) in enumerate(noise):
-        block = number - 1  # on whose first sample it is centred
-        cycles = frames.source[block, 1] if 0 <= block < FRAMES else 0.0
-        begin = 64 - round(float(cycles) * 1024 / 300)
-        row = decoder.noise[number]
-        np.testing.assert_array_equal([real, imaginary], row[:, 64:])
-        np.testing.assert_array_equal([up_real, up_imaginary], row[:, begin : begin + 512])
-
-
-def test_training_moves_noise_as_speaking_does(frames: small_frames.Frames) -> None:
-    table = noise_table()[:FRAMES]
-    shifts = small_frames.shift(frames.source)
-    assert len(set(shifts.tolist())) > 4
-    spoken = small_frames.noise(table, np.arange(FRAMES), shifts)
-    taught = swelling(torch.from_numpy(table)[None], torch.from_numpy(shifts)[None])
-    np.testing.assert_array_equal(taught[0].numpy(), spoken)
 
 
 def test_a_sample_depends_on_nothing_beyond_the_halo(decoder, hidden, frames, whole) -> None:
