@@ -17,7 +17,7 @@ from utterd.engine.voices import small_frames
 _SHORT_FRAMES = 2.2
 """A row of tokens seldom has fewer frames a token, at rate 1; four are usual."""
 _WORTHWHILE = 24
-"""Tokens that a first look must spare."""
+"""Tokens beyond the certain ones from which on a first look spares enough."""
 
 
 @dataclass(frozen=True, slots=True)
