@@ -10,7 +10,9 @@ from typing import Self
 
 import numpy as np
 
-from tests.daemon.stage import LATENCY, MS, PERIOD, RATE, Heard, Record, Stage
+from tests.daemon.sim_player import LATENCY, MS, PERIOD, Heard
+from tests.daemon.sim_ring import Record
+from tests.daemon.stage import RATE, Stage
 from utterd.audio import messages as audio
 from utterd.audio._callback import Core
 from utterd.audio.events import to_message

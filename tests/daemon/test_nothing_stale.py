@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.daemon.real_sound import RealStage
-from tests.daemon.stage import MS
+from tests.daemon.sim_player import MS
 from tests.daemon.test_scheduler_machine import MAX_WAITING, Machine
 from utterd.daemon import events
 from utterd.daemon.protocol import Speak

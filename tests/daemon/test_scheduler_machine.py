@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.daemon.stage import CHARACTER, MS, Stage
+from tests.daemon.sim_player import MS
+from tests.daemon.sim_worker import CHARACTER
+from tests.daemon.stage import Stage
 from utterd.daemon import events
 from utterd.daemon.protocol import ProtocolError, Speak
 from utterd.daemon.utterance import LIVING, Utterance
