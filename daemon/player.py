@@ -12,6 +12,7 @@ from utterd.audio.client import PlayerProcess
 from utterd.audio.ring import Ring
 from utterd.daemon.config import Config
 from utterd.daemon.memory import Ceiling
+from utterd.daemon.overheard import Overheard
 from utterd.daemon.supervisor import Child, State
 from utterd.sysconfig.client import Seats
 from utterd.sysconfig.realtime import Grant
@@ -77,10 +78,12 @@ class Player:
         self.grants: list[Grant] = []
         """What it was given of the machine."""
         self.ceiling = Ceiling("player_rss_mb", config.limits.player_rss_mb)
+        self._overheard = Overheard("player")
         self.child = Child("player", self._spawn, self._said, self._ended, READY_TIMEOUT_S)
 
     def start(self) -> None:
         """Begin."""
+        self._overheard.listen()
         self.child.start()
 
     def expect(self, sound: bool) -> None:
@@ -122,6 +125,7 @@ class Player:
     def stop(self, timeout_s: float) -> None:
         """End it."""
         self.child.stop(audio.Shutdown(), timeout_s)
+        self._overheard.close()
         self._config.reference_file.unlink(missing_ok=True)  # of one that was killed
 
     def _spawn(self) -> PlayerProcess:
@@ -142,7 +146,7 @@ class Player:
             role=settings.role,
         )
         with self._seats.spawning():
-            process = PlayerProcess(self._ring, self._wake_fd, configure)
+            process = PlayerProcess(self._ring, self._wake_fd, configure, stderr=self._overheard.fd)
         self.grants = self._seats.seat("player", process.pid)
         if self._expected:
             process.send(audio.Expect(sound=True))

@@ -12,6 +12,7 @@ from utterd.daemon.breaker import Breaker
 from utterd.daemon.breaker import State as BreakerState
 from utterd.daemon.config import Config
 from utterd.daemon.memory import Ceiling
+from utterd.daemon.overheard import Overheard
 from utterd.daemon.protocol import ProtocolError
 from utterd.daemon.supervisor import Child, State
 from utterd.daemon.voices import Voices
@@ -158,6 +159,7 @@ class Workers:
         self._nursery: Nursery | None = None
         self._nursery_grants: list[Grant] = []
         self.nursery_rss_bytes = 0
+        self._overheard = Overheard("workers")
         self.nursery = Child(
             "nursery",
             self._spawn_nursery,
@@ -168,6 +170,7 @@ class Workers:
 
     def start(self) -> None:
         """Start the nursery, so that it is there when the first voice is wanted."""
+        self._overheard.listen()
         self.nursery.start()
 
     def admit(self, voice: str) -> None:
@@ -239,10 +242,11 @@ class Workers:
         for worker in self.by_voice.values():
             worker.child.stop(engine.Shutdown(), timeout_s)
         self.nursery.stop(engine.Shutdown(), timeout_s)
+        self._overheard.close()
 
     def _spawn_nursery(self) -> Nursery:
         with self._seats.spawning():
-            self._nursery = Nursery()
+            self._nursery = Nursery(self._overheard.fd)
         # Cores and memory node are inherited by what it forks.
         self._nursery_grants = self._seats.seat("worker", self._nursery.pid)
         return self._nursery
@@ -262,7 +266,7 @@ class Workers:
             self.by_voice[voice].grants = self._nursery_grants
         else:  # it is being started again: this worker does without
             with self._seats.spawning():
-                process = WorkerProcess(self._ring.fd, self._wake_fd)
+                process = WorkerProcess(self._ring.fd, self._wake_fd, stderr=self._overheard.fd)
             self.by_voice[voice].grants = self._seats.seat("worker", process.pid)
         cache = self._config.cache
         process.send(

@@ -42,9 +42,12 @@ class Started:
         control: its end of the control channel.
         ring_fd: memfd of the sound ring.
         wake_fd: eventfd on which the player waits.
+        stderr: where it complains; None for the daemon's own standard error.
     """
 
-    def __init__(self, control: socket.socket, ring_fd: int, wake_fd: int) -> None:
+    def __init__(
+        self, control: socket.socket, ring_fd: int, wake_fd: int, stderr: int | None
+    ) -> None:
         descriptors = (control.fileno(), ring_fd, wake_fd)
         names = ("--control-fd", "--ring-fd", "--wake-fd")
         options = [str(part) for pair in zip(names, descriptors, strict=True) for part in pair]
@@ -53,6 +56,7 @@ class Started:
             [sys.executable, "-P", "-m", "utterd.engine.worker", *options],
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
+            stderr=stderr,
         )
 
     @property

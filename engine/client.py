@@ -15,9 +15,13 @@ from utterd.engine.messages import Fork, FromNursery, FromWorker, ToNursery, ToW
 
 
 class Nursery:
-    """The process that forks workers; started at once, and can fork when it first says `Alive`."""
+    """The process that forks workers; started at once, and can fork when it first says `Alive`.
 
-    def __init__(self) -> None:
+    Args:
+        stderr: where it and its workers complain; None for the daemon's own standard error.
+    """
+
+    def __init__(self, stderr: int | None = None) -> None:
         ours, theirs = channel.pair()
         with theirs:
             try:
@@ -28,6 +32,7 @@ class Nursery:
                     ],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
+                    stderr=stderr,
                     # A pool of threads does not survive a fork; the networks have their own.
                     env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
                 )
@@ -107,20 +112,27 @@ class WorkerProcess:
         wake_fd: eventfd on which the player waits.
         nursery: forks it; without one it gets an interpreter of its own.
         title: what a forked one is called in lists of processes.
+        stderr: of one that is not forked; None for the daemon's own.
 
     Raises:
         OSError: it can't be started.
     """
 
     def __init__(
-        self, ring_fd: int, wake_fd: int, nursery: Nursery | None = None, title: str = ""
+        self,
+        ring_fd: int,
+        wake_fd: int,
+        nursery: Nursery | None = None,
+        title: str = "",
+        *,
+        stderr: int | None = None,
     ) -> None:
         ours, theirs = channel.pair()
         self._process: Process
         with theirs:
             try:
                 if nursery is None:
-                    self._process = Started(theirs, ring_fd, wake_fd)
+                    self._process = Started(theirs, ring_fd, wake_fd, stderr)
                 else:
                     birth = nursery.fork(theirs, ring_fd, wake_fd, title)
                     self._process = Forked(birth, ours)

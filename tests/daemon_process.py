@@ -42,7 +42,9 @@ class DaemonProcess:
         self.config = Config(paths=Paths(run=str(run_dir), data=str(data_dir)))
         self.log = run_dir.parent / f"{run_dir.name}.log"
         self._environment = {**os.environ, **(environment or {})}
-        self._command = [sys.executable, "-P", "-m", "utterd.daemon.cli", "serve"]
+        # Ends with the tests, even where those are killed.
+        self._command = ["setpriv", "--pdeathsig", "TERM"]
+        self._command += [sys.executable, "-P", "-m", "utterd.daemon.cli", "serve"]
         self._command += ["--run-dir", str(run_dir), "--data-dir", str(data_dir), *options]
         self.start(wait=wait)
 

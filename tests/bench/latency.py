@@ -59,7 +59,8 @@ def start(config: Config, device: str | None, *, cached: bool = False) -> "subpr
         else {"UTTERD_AUDIO_SINK": "null"}
     )
     environment = os.environ | sink | ({} if cached else UNCACHED)
-    command = [sys.executable, "-m", "utterd.daemon.cli", "serve", "--log-level", "warning"]
+    command = ["setpriv", "--pdeathsig", "TERM"]  # it ends with the measurement, however that ends
+    command += [sys.executable, "-m", "utterd.daemon.cli", "serve", "--log-level", "warning"]
     command += ["--run-dir", str(config.run_dir), "--data-dir", str(config.data_dir)]
     daemon = subprocess.Popen(command, env=environment, cwd=config.run_dir.parent)
     while daemon.poll() is None:

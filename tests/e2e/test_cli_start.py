@@ -108,7 +108,7 @@ def test_start_with_a_voice_that_cannot_be_loaded_says_why_at_once(tmp_path):
     result = run("say", "--start", *place, "--wav", str(tmp_path / "out.wav"), "Hello.")
     assert result.returncode == 3
     assert "decode.onnx has 8 bytes" in result.stderr.splitlines()[-1]
-    assert 1 <= result.stderr.count("ERROR engine") <= 2, "it is loaded once, and when asked for"
+    assert 1 <= result.stderr.count("error engine: ") <= 2, "it is loaded once, and when asked for"
     assert processes_of(tmp_path / "run") == []
 
 
