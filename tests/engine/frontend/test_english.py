@@ -45,6 +45,13 @@ def test_own_entries_use_the_alphabet():
         assert phonemes == "word" or set(phonemes) <= KOKORO, line
 
 
+def test_own_entries_say_what_the_lexicon_does_not():
+    lexicon = EnglishLexicon()
+    for line in read_lines("english_extra.tsv"):
+        word, phonemes = line.split("\t")
+        assert (lexicon.find(word) or {}).get("DEFAULT") != phonemes, line
+
+
 @pytest.mark.parametrize(
     ("word", "said"),
     [
