@@ -141,6 +141,21 @@ class Corpus:
             (self.validation if kept else self.train).append(example(taught))
 
 
+def first(folder: Path, count: int) -> list[Example]:
+    """Return a corpus' first items, without loading more than those.
+
+    Raises:
+        ValueError: there are none yet.
+    """
+    found: list[Example] = []
+    for _, path in sorted(shards.find(folder).items()):
+        if len(found) < count:
+            found += [example(taught) for taught in shards.read(path)]
+    if not found:
+        raise ValueError(f"nothing in {folder}: run the corpus command first")
+    return found[:count]
+
+
 def digest(examples: Sequence[Example]) -> str:
     """Return a short name for exactly these items."""
     whole = hashlib.sha256()

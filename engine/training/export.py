@@ -20,7 +20,7 @@ from utterd.engine.voices.small import Network
 from utterd.engine.voices.small_frames import SAMPLE_RATE
 
 _EXAMPLES = 100
-"""Items of the corpus, a few minutes of speech."""
+"""Items of the corpora, a few minutes of speech."""
 _RECIPE = ("step", "corpora", "adversary", "anneal", "curve")
 _ORIGIN = "distilled from Kokoro-82M v1.0 (hexgrad, Apache-2.0), speaker {speaker}"
 
@@ -28,7 +28,13 @@ _ORIGIN = "distilled from Kokoro-82M v1.0 (hexgrad, Apache-2.0), speaker {speake
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command line."""
     parser.add_argument("--fit", type=Path, required=True, help="folder of the fit")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of its (first) corpus")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        required=True,
+        action="append",
+        help="repeatable: a corpus it learnt from; what they need is what the 8 bits can hold",
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder of the voice")
     parser.add_argument(
         "--pace",
@@ -41,9 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Export; returns the exit status."""
-    planned = plan.load(arguments.corpus / "plan.json")
+    planned = plan.load(arguments.corpus[0] / "plan.json")
     networks, recipe = best(arguments.fit)
-    examples = dataset.Corpus([arguments.corpus]).train[:_EXAMPLES]
+    share = -(-_EXAMPLES // len(arguments.corpus))
+    examples = [e for folder in arguments.corpus for e in dataset.first(folder, share)]
     recipe["pace"] = arguments.pace
     write(arguments.out, arguments.name, networks, planned, recipe=recipe, examples=examples)
     return 0
