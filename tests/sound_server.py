@@ -38,6 +38,8 @@ _PROGRAMS = (
     "setpriv",
     "gcc",
 )
+_ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""Even where the tests are killed."""
 _CAPTURE_SOURCE = Path(__file__).parent / "audio" / "capture.c"
 _NODE = """{{
   factory.name = support.null-audio-sink  node.name = {name}  node.description = "{name} speaker"
@@ -216,7 +218,7 @@ class SoundServer:
         passively = {"PIPEWIRE_PROPS": "{ node.passive = true }"} if passive else {}
         samples, times = self.folder / "capture.f32", self.folder / "capture.times"
         process = subprocess.Popen(
-            ["pw-jack", self._capture_program, samples, times, "monitor_FL"],
+            [*_ENDS_WITH_US, "pw-jack", self._capture_program, samples, times, "monitor_FL"],
             env={
                 **os.environ,
                 **self.environment,
@@ -256,8 +258,7 @@ class SoundServer:
     def _spawn(self, name: str, *arguments: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self._children[name] = subprocess.Popen(
-                # Ends with the tests, even where those are killed.
-                ["setpriv", "--pdeathsig", "KILL", name, *arguments],
+                [*_ENDS_WITH_US, name, *arguments],
                 env={**os.environ, **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
