@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 import sys
+import textwrap
 from typing import Any
 
 import msgspec
@@ -25,9 +26,11 @@ class TextFormatter(logging.Formatter):
     """`LEVEL room: message key=value ...`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """One line, and below it what more lines the message has."""
         fields = " ".join(f"{key}={_shown(value)}" for key, value in extra_of(record).items())
-        line = f"{record.levelname.lower()} {record.name}: {record.getMessage()} {fields}".rstrip()
+        said, newline, more = record.getMessage().partition("\n")
+        line = f"{record.levelname.lower()} {record.name}: {said} {fields}".rstrip()
+        line += newline + textwrap.indent(more, "  ")  # so that it can't pass for another entry
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

@@ -107,7 +107,7 @@ class Synthesizer:
         except (VoiceError, RuntimeFailedError) as error:
             end, problem = State.FAILED, ("unavailable", str(error))
         except Exception as error:
-            log.exception("utterance %s failed", utterance)
+            log.exception("utterance %r failed", utterance)
             end, problem = State.FAILED, ("internal", f"{type(error).__name__}: {error}")
         network = self._voice.network_ns - network
         waited = generation.waited_ns - waited

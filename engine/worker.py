@@ -7,6 +7,7 @@ at once when the daemon is gone, whatever it is doing.
 """
 
 import argparse
+import contextlib
 import ctypes
 import gc
 import logging
@@ -333,7 +334,8 @@ def _give_back() -> None:
 
 def _leave(code: int) -> NoReturn:
     """End now: a network that still runs must not keep the process."""
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
     os._exit(code)
 
 

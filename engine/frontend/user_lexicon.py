@@ -19,7 +19,7 @@ from utterd.engine.frontend.inline import plain_pinyin
 from utterd.engine.frontend.mapped import Edit, Mapped
 from utterd.engine.frontend.phonemes import is_syllable
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lexicon")
 _HAN = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]")
 _PINYIN = re.compile(r"[A-Za-züÜ:]+[1-5](?:\s+[A-Za-züÜ:]+[1-5])*")
 _SYMBOLS = frozenset(

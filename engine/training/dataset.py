@@ -137,12 +137,16 @@ class Corpus:
 
     def _add(self, items: Sequence[Taught]) -> None:
         for taught in items:
-            kept = taught.item % _VALIDATION_EVERY == _VALIDATION_AT
-            (self.validation if kept else self.train).append(example(taught))
+            (self.validation if _kept_back(taught) else self.train).append(example(taught))
+
+
+def _kept_back(taught: Taught) -> bool:
+    """Whether an item is for validation."""
+    return taught.item % _VALIDATION_EVERY == _VALIDATION_AT
 
 
 def first(folder: Path, count: int) -> list[Example]:
-    """Return a corpus' first items, without loading more than those.
+    """Return the first items of a corpus that are taught, without loading more than those.
 
     Raises:
         ValueError: there are none yet.
@@ -150,7 +154,7 @@ def first(folder: Path, count: int) -> list[Example]:
     found: list[Example] = []
     for _, path in sorted(shards.find(folder).items()):
         if len(found) < count:
-            found += [example(taught) for taught in shards.read(path)]
+            found += [example(t) for t in shards.read(path) if not _kept_back(t)]
     if not found:
         raise ValueError(f"nothing in {folder}: run the corpus command first")
     return found[:count]

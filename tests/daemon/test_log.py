@@ -36,6 +36,14 @@ def test_no_name_forges_a_line_or_a_field(name: str) -> None:
     assert shown.isprintable()
 
 
+def test_more_lines_of_a_message_pass_for_no_other_entry() -> None:
+    found = record(client="car")
+    found.msg = "it failed\nerror server: forged"
+    assert TextFormatter().format(found) == (
+        "info server: it failed client=car\n  error server: forged"
+    )
+
+
 def test_json_for_machines() -> None:
     entry = json.loads(JsonFormatter().format(record(client="a\nb", path=Path("/x"))))
     assert entry.pop("time") > 0
@@ -91,7 +99,8 @@ def test_journald_gets_every_extra_as_a_field(tmp_path: Path) -> None:
     assert fields["UTTERD_UTTERANCE"] == "a\nPRIORITY=0"
     assert fields["UTTERD_CLIENT"] == "car"
     assert fields["UTTERD_ROOM"] == "commands"
-    assert fields["MESSAGE"].startswith("warning commands: two\nlines")
+    assert fields["MESSAGE"].startswith("warning commands: two utterance=")
+    assert fields["MESSAGE"].endswith("client=car\n  lines")
 
 
 def test_without_journald_the_line_is_not_lost(

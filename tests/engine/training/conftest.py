@@ -8,7 +8,7 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from utterd.engine.training import dataset, export, plan
+from utterd.engine.training import checkpoint, dataset, export, plan
 from utterd.engine.training.network import Acoustic, Prosody, Shape
 from utterd.engine.voices import small_frames
 from utterd.engine.voices.kokoro_symbols import SYMBOLS
@@ -50,6 +50,17 @@ def package(networks: export.Networks, tmp_path_factory: pytest.TempPathFactory)
     return export.write(
         folder, "tiny", networks, planned, recipe={"why": "a test", "pace": 1.0}, examples=said
     )
+
+
+@pytest.fixture
+def fitted(networks: export.Networks, tmp_path: Path) -> Path:
+    folder = tmp_path / "fit"
+    folder.mkdir()
+    for name, network in (("acoustic", networks.acoustic), ("prosody", networks.prosody)):
+        curve = [{"step": 1, "valid_total": 2.0}, {"step": 2, "valid_total": 1.0}]
+        content = {"shape": networks.shape.to_json(), "step": 2, "curve": curve}
+        checkpoint.save(folder / f"{name}-best.pt", content | {"network": network.state_dict()})
+    return folder
 
 
 def random_example(rng: np.random.Generator) -> dataset.Example:

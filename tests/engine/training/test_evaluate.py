@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from utterd.engine.training import checkpoint, evaluate, export, heldout, measures, plan, texts
+from utterd.engine.training import evaluate, heldout, measures, plan, texts
 from utterd.engine.voices.kokoro_symbols import SYMBOLS
 
 TIME = np.arange(2 * 24_000) / 24_000
@@ -53,17 +53,6 @@ def corpus(tmp_path: Path) -> Path:
     folder = tmp_path / "corpus"
     folder.mkdir()
     plan.save(folder / "plan.json", plan.Plan(7, "zf_test", "0", SYMBOLS, []))
-    return folder
-
-
-@pytest.fixture
-def fitted(networks: export.Networks, tmp_path: Path) -> Path:
-    folder = tmp_path / "fit"
-    folder.mkdir()
-    for name, network in (("acoustic", networks.acoustic), ("prosody", networks.prosody)):
-        curve = [{"step": 1, "valid_total": 2.0}, {"step": 2, "valid_total": 1.0}]
-        content = {"shape": networks.shape.to_json(), "step": 2, "curve": curve}
-        checkpoint.save(folder / f"{name}-best.pt", content | {"network": network.state_dict()})
     return folder
 
 
