@@ -178,7 +178,7 @@ def test_any_mix_gives_each_what_it_would_get_alone(running, alone, seed):
         np.testing.assert_array_equal(np.concatenate(heard.get(number, [EMPTY])), alone(*pieces))
 
 
-def test_none_waits_for_all_of_another(running, alone):
+def test_none_waits_for_all_of_another(running, lanes, alone):
     first = fresh(running)
     texts = (TEXTS[0] * 3, TEXTS[2], TEXTS[1], TEXTS[2])
     # In one go: the worker finds all of them in its queue, or while it makes the first chunk.
@@ -195,7 +195,8 @@ def test_none_waits_for_all_of_another(running, alone):
             longest = message.position
         elif message in begins:
             assert longest < 24_000 + 64 * 300, "a second, and the chunk that was being made"
-    assert begins[0] is told[0]
+    # Of several threads a later one's chunk may be done first.
+    assert lanes > 1 or begins[0] is told[0]
     assert sum(len(m.data) // 4 for m in told if m.generation == first) > 3 * 24_000
 
 
