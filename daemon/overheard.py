@@ -12,6 +12,8 @@ import re
 _COLLECTED_S = 0.1
 """A traceback is written line by line: what comes within so long is looked at together."""
 _READ_BYTES = 4096
+_PIPE_BYTES = 65_536
+"""What a pipe holds on Linux."""
 _MOST_BYTES = 16_384
 """Of what comes together."""
 _MOST_RECORDS = 30
@@ -49,8 +51,9 @@ class Overheard:
         """Log what is left; the children have ended."""
         asyncio.get_running_loop().remove_reader(self._pipe)
         os.close(self.fd)
-        while self._read():
-            pass
+        for _ in range(_PIPE_BYTES // _READ_BYTES):  # not more: one that lives on may go on writing
+            if not self._read():
+                break
         if self._timer is not None:
             self._timer.cancel()
             self._tell()

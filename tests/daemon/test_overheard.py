@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import os
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,14 @@ faulthandler.enable()
 logging.basicConfig(format='%(levelname)s %(name)s: %(message)s')
 """
 RAISED = "Traceback (most recent call last):\nValueError: why"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def patient() -> Iterator[None]:
+    """On a slow machine, too, what is written together comes together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overheard, "_COLLECTED_S", 60.0)
+        yield
 
 
 def overhear(write: Callable[[int], Awaitable[None]]) -> list[logging.LogRecord]:
@@ -111,7 +120,10 @@ def test_no_child_speaks_for_the_daemon() -> None:
     ]
 
 
-def test_the_end_of_one_child_is_not_the_beginning_of_the_next() -> None:
+def test_the_end_of_one_child_is_not_the_beginning_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(overheard, "_COLLECTED_S", 0.05)
     written = pieces(b"loading 3%", b"ERROR engine: can't load\n", pause_s=0.3)
     assert shown(overhear(written)) == [
         ("worker", "WARNING", "loading 3%"),
@@ -129,6 +141,22 @@ def test_one_that_babbles_is_cut_short_and_it_is_told(line: bytes) -> None:
     kept = sum(len(said) for _, _, said in records)
     assert kept <= overheard._MOST_BYTES + 100 * len(records)
     assert len(records) <= 10 * (overheard._MOST_RECORDS + 2)
+    assert records[-1][2].endswith("bytes more were left out")
+
+
+def test_it_ends_though_a_child_writes_on() -> None:
+    program = "import os\nwhile True:\n try: os.write(2, b'x' * 4096)\n except OSError: pass"
+    children: list[subprocess.Popen[bytes]] = []
+
+    async def write(descriptor: int) -> None:
+        children.append(subprocess.Popen([sys.executable, "-c", program], stderr=descriptor))
+        await asyncio.sleep(0.3)
+
+    try:
+        records = shown(overhear(write))
+    finally:
+        children[0].kill()
+        children[0].wait()
     assert records[-1][2].endswith("bytes more were left out")
 
 
